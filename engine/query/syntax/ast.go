@@ -1,0 +1,255 @@
+package syntax
+
+import "fenec/engine/doc"
+
+// Pos is a place in a statement's text: line and column from 1, columns counted in characters.
+// The zero Pos is no place.
+type Pos struct{ Line, Column int }
+
+// Position returns p, so that a node that embeds its place has one.
+func (p Pos) Position() Pos { return p }
+
+// Name is a collection's, a field's or an output's name with its place.
+type Name struct {
+	Text string
+	Pos
+}
+
+// Statement is one parsed statement, always a pointer: *CreateCollection, *DropCollection,
+// *CreateIndex, *Put, *Get, *Set, *Delete, *Collections, *Describe, *Compact or *Explain.
+// String is its canonical FenecQL, which parses to the same tree (places apart).
+type Statement interface {
+	String() string
+	statement()
+}
+
+// CreateCollection is `create collection [if not exists] C (fields)`. There is at least one field
+// and no name twice.
+type CreateCollection struct {
+	Name        Name
+	IfNotExists bool
+	Fields      []FieldDef
+}
+
+// FieldDef declares one field. Index is 0 where none is declared.
+type FieldDef struct {
+	Name     Name
+	Type     doc.Type
+	Required bool
+	Index    doc.IndexKind
+}
+
+// DropCollection is `drop collection [if exists] C`.
+type DropCollection struct {
+	Name     Name
+	IfExists bool
+}
+
+// CreateIndex is `create index [if not exists] on C (field | path) @index`.
+type CreateIndex struct {
+	Collection  Name
+	IfNotExists bool
+	On          Path
+	Index       doc.IndexKind
+}
+
+// Put is `put C ...`, or `insert [into] C ...` where Insert is set. Its documents are Rows, or the
+// JSON object or list of objects in parameter number Param (from 1; 0 where Rows are given).
+type Put struct {
+	Collection Name
+	Insert     bool
+	Rows       []Object
+	Param      int
+	Pos        // of the rows or the parameter
+}
+
+// Object is one document of a put: fields and paths with their values, none given twice or
+// inside another.
+type Object struct {
+	Items []Item
+	Pos
+}
+
+// Item is one `key: value`. A quoted key is a path of one part, whatever it holds.
+type Item struct {
+	Key   Path
+	Value Expr
+}
+
+// Get is every `get` and `select ... from`.
+type Get struct {
+	Collection Name
+	Select     []SelectItem // nil for all fields
+	Where      Expr         // nil where none
+	Order      []OrderKey
+	Limit      Expr // a *Literal holding an int of 0 or more, or a *Param; nil where none
+	Offset     Expr // as Limit
+	Count      bool // with no Select, Order, Limit or Offset
+}
+
+// SelectItem is one output. As is its key in the answer: the name given, else the path's text,
+// else the expression in canonical spelling. No key comes twice.
+type SelectItem struct {
+	Expr Expr
+	As   string
+	Pos
+}
+
+// OrderKey is one key of an order; Expr is a *Path.
+type OrderKey struct {
+	Expr Expr
+	Desc bool
+}
+
+// Set is `set C {...}`. Where, Order, Limit and Require are nil where not given; Limit and
+// Require hold what Get.Limit holds.
+type Set struct {
+	Collection Name
+	Items      []Item // at least one, none given twice or inside another
+	Where      Expr
+	Order      []OrderKey
+	Limit      Expr
+	Returning  *Returning
+	Require    Expr
+}
+
+// Delete is `del C`, with Set's clauses.
+type Delete struct {
+	Collection Name
+	Where      Expr
+	Order      []OrderKey
+	Limit      Expr
+	Returning  *Returning
+	Require    Expr
+}
+
+// Returning asks a set or a delete for the rows it touched; nil Items are all fields.
+type Returning struct{ Items []SelectItem }
+
+// Collections is `collections`.
+type Collections struct{}
+
+// Describe is `describe C`.
+type Describe struct{ Collection Name }
+
+// Compact is `compact` of the whole file, or of one collection where Collection is given.
+type Compact struct{ Collection *Name }
+
+// Explain is `explain get ...`.
+type Explain struct{ Get *Get }
+
+func (*CreateCollection) statement() {}
+func (*DropCollection) statement()   {}
+func (*CreateIndex) statement()      {}
+func (*Put) statement()              {}
+func (*Get) statement()              {}
+func (*Set) statement()              {}
+func (*Delete) statement()           {}
+func (*Collections) statement()      {}
+func (*Describe) statement()         {}
+func (*Compact) statement()          {}
+func (*Explain) statement()          {}
+
+// Expr is one expression, always a pointer: *Literal, *Param, *Path, *ListExpr, *ObjectExpr,
+// *Unary, *Binary, *Logic, *Case or *Call. Its position is its first character; an operator
+// written between operands (Binary, Logic, `is null`) stands at the operator.
+type Expr interface{ Position() Pos }
+
+// Literal is a constant: null, bool, int, float, decimal or text. An int is exact; a number with
+// a fraction or an exponent is a float where the float's shortest form is the same number, else
+// a decimal holding its digits.
+type Literal struct {
+	Value doc.Value
+	Pos
+}
+
+// Param is `$N`, from 1.
+type Param struct {
+	N int
+	Pos
+}
+
+// Path is a field, or a field and the keys that lead into its value: 1 to 64 parts.
+type Path struct {
+	Parts []string
+	Pos
+}
+
+// ListExpr is `[a, b]`.
+type ListExpr struct {
+	Items []Expr
+	Pos
+}
+
+// ObjectExpr is `{k: v, "k": v}`; each key is a path of one part, and none comes twice.
+type ObjectExpr struct {
+	Items []Item
+	Pos
+}
+
+// Unary is Not, Neg, IsNull or IsNotNull of X.
+type Unary struct {
+	Op Op
+	X  Expr
+	Pos
+}
+
+// Binary is a comparison or arithmetic. Of In, Y is a *ListExpr or a *Param. No operand of a
+// comparison is the literal null.
+type Binary struct {
+	Op   Op
+	X, Y Expr
+	Pos
+}
+
+// Logic is a flat chain of two or more terms joined by And or Or. A term is itself a Logic of
+// the same operator only where parentheses made it one.
+type Logic struct {
+	Op    Op
+	Terms []Expr
+	Pos
+}
+
+// Case is `case when ... then ... else ... end`; Else is the literal null where not written.
+type Case struct {
+	Whens []When
+	Else  Expr
+	Pos
+}
+
+// When is one arm of a Case.
+type When struct{ Cond, Then Expr }
+
+// Call is a function of the language by its lower-case name, with as many arguments as it takes.
+type Call struct {
+	Name string
+	Args []Expr
+	Pos
+}
+
+// Op is an operator.
+type Op uint8
+
+// The operators.
+const (
+	Eq        Op = iota + 1 // =
+	Ne                      // !=
+	Lt                      // <
+	Le                      // <=
+	Gt                      // >
+	Ge                      // >=
+	In                      // in
+	Has                     // has: a list contains
+	Contains                // ~: a text contains
+	And                     // and
+	Or                      // or
+	Not                     // not
+	Add                     // +
+	Sub                     // -
+	Mul                     // *
+	Div                     // /
+	Mod                     // %
+	Neg                     // - before an operand
+	IsNull                  // is null
+	IsNotNull               // is not null
+)
