@@ -1,0 +1,106 @@
+package wal
+
+import (
+	"encoding/binary"
+	"os"
+
+	"fenec/engine/fail"
+	"fenec/internal/vfs"
+)
+
+// Report is what Check found.
+type Report struct {
+	Size    int64 // of the file, in bytes
+	Records int   // whole ones
+	Damage  []Damage
+	// Torn is how many bytes at the end are a record cut short, which Open would cut off.
+	Torn int64
+}
+
+// Damage is a stretch of the file that holds no readable record.
+type Damage struct {
+	Offset, Length int64
+	Err            error // what is wrong there: fail.Damaged
+}
+
+// Check reads a file as Open does but goes on behind damage, and changes nothing. visit is called in the order of
+// the offsets: with each whole record's kind and payload, or with err for a stretch of damage, whose bytes are then
+// the payload and whose kind is 0. The error is one of reading the file, or says that its header is beyond use.
+//
+// A damaged header does not hide the records: the salt it held follows from the first record's checksums.
+func Check(fs vfs.FS, path string, visit func(offset int64, kind Kind, payload []byte, err error)) (Report, error) {
+	f, err := fs.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return Report{}, storageError("opened", err)
+	}
+	defer f.Close()
+	data, err := readAll(f)
+	if err != nil {
+		return Report{}, storageError("read", err)
+	}
+	c := checker{data: data, visit: visit, report: Report{Size: int64(len(data))}}
+	c.header, err = parseFileHeader(data)
+	if err != nil {
+		salt, ok := recoverSalt(data)
+		if !ok {
+			return c.report, err
+		}
+		c.header = fileHeader{salt: salt}
+		c.damaged(0, fileHeaderSize, err)
+	}
+	c.run()
+	return c.report, nil
+}
+
+type checker struct {
+	data   []byte
+	header fileHeader
+	visit  func(offset int64, kind Kind, payload []byte, err error)
+	report Report
+}
+
+func (c *checker) damaged(off, end int64, err error) {
+	c.report.Damage = append(c.report.Damage, Damage{Offset: off, Length: end - off, Err: err})
+	c.visit(off, 0, c.data[off:end], err)
+}
+
+func (c *checker) run() {
+	size := int64(len(c.data))
+	for off := int64(fileHeaderSize); off < size; {
+		h, whole, ok := recordAt(c.data, c.header.salt, off)
+		switch {
+		case ok && h.kind <= 0xff && Kind(h.kind).known():
+			c.report.Records++
+			c.visit(off, Kind(h.kind), c.data[off+HeaderSize:h.end(off)], nil)
+			off = h.end(off)
+		case ok:
+			c.damaged(off, h.end(off), fail.New(fail.Damaged,
+				"the record at offset %d is of kind %d, which this fenec does not know", off, h.kind))
+			off = h.end(off)
+		default:
+			err := judgeDamage(c.data, c.header, off, whole)
+			if err == nil {
+				c.report.Torn = size - off
+				return
+			}
+			next := nextRecord(c.data, c.header.salt, off+1)
+			if next < 0 {
+				next = size
+			}
+			c.damaged(off, next, err)
+			off = next
+		}
+	}
+}
+
+// recoverSalt finds the salt of a file from its first record: whichever makes the header's checksum right, where it
+// makes the payload's right too.
+func recoverSalt(data []byte) (uint32, bool) {
+	if len(data) < fileHeaderSize+HeaderSize {
+		return 0, false
+	}
+	first := data[fileHeaderSize:]
+	salt := binary.LittleEndian.Uint32(first[12:]) ^ checksum(first[:12]) ^ mask(0, fileHeaderSize)
+	_, _, ok := recordAt(data, salt, fileHeaderSize)
+	return salt, ok
+}

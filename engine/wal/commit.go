@@ -1,0 +1,168 @@
+package wal
+
+import (
+	"fenec/engine/fail"
+	"fenec/internal/vfs"
+)
+
+// gatherSize bounds, in bytes, what a leader copies together for one write, and the buffer it keeps for that.
+const gatherSize = 1 << 20
+
+// Commit returns nil once the record of t, and so every one before it, is written and, where the policy is always,
+// synced. Under the other policies a crash of the machine may take it back for as long as the policy says. An error is
+// fail.Full or fail.Storage after a storage failure, fail.Closed where the log was closed first: the record is not in
+// the file, and every later Commit fails alike.
+func (l *Log) Commit(t Ticket) error {
+	if Ticket(l.settled.Load()) >= t {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t > l.staged.ticket {
+		panic("wal: commit of a ticket that was never staged")
+	}
+	for Ticket(l.settled.Load()) < t {
+		switch {
+		case l.err != nil:
+			return l.failedLocked()
+		case l.busy:
+			l.free.Wait()
+		default:
+			l.leadLocked(l.opts.Sync.Always)
+		}
+	}
+	return nil
+}
+
+// Sync writes everything staged so far and returns once it is on disk, whatever the policy.
+func (l *Log) Sync() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for t := l.staged.ticket; l.synced.ticket < t; {
+		switch {
+		case l.err != nil:
+			return l.failedLocked()
+		case l.busy:
+			l.free.Wait()
+		default:
+			l.leadLocked(true)
+		}
+	}
+	return nil
+}
+
+// leadLocked takes the turn, writes all that is staged, syncs it where told, and settles it or fails the log. It lets
+// go of the lock meanwhile.
+func (l *Log) leadLocked(sync bool) {
+	l.busy = true
+	group, to, file, at := l.pending, l.staged, l.file, l.written.offset
+	l.pending, l.spare = l.spare[:0], nil
+	l.mu.Unlock()
+
+	err := l.write(file, group, at)
+	if err != nil {
+		err = storageError("written", err)
+	} else if sync {
+		if err = file.Sync(); err != nil {
+			err = storageError("synced", err)
+		}
+	}
+	if err != nil {
+		// Nobody was told that the group is written, so it goes as a whole. Where even this fails the next Open finds
+		// a torn tail, or whole records nobody was answered for.
+		_ = file.Truncate(at)
+	}
+	clear(group)
+
+	l.mu.Lock()
+	l.spare = group
+	l.busy = false
+	if err != nil {
+		l.failLocked(err)
+		_ = l.failedLocked()
+		return
+	}
+	l.written = to
+	if sync {
+		l.synced = to
+	}
+	l.settleLocked()
+}
+
+// settleLocked answers the Commits that the ends of what is written and synced now cover.
+func (l *Log) settleLocked() {
+	end := l.written
+	if l.opts.Sync.Always {
+		end = l.synced
+	}
+	l.settled.Store(uint64(end.ticket))
+	if l.dirty != nil && l.synced.ticket < l.written.ticket {
+		select {
+		case l.dirty <- struct{}{}:
+		default: // it knows already
+		}
+	}
+	l.free.Broadcast()
+}
+
+// write puts the group into the file at off, in as few calls as its size allows.
+func (l *Log) write(f vfs.File, group [][]byte, off int64) error {
+	l.gather = l.gather[:0]
+	flush := func(b []byte) error {
+		_, err := f.WriteAt(b, off)
+		off += int64(len(b))
+		return err
+	}
+	for i, rec := range group {
+		if len(l.gather)+len(rec) > gatherSize && len(l.gather) > 0 {
+			if err := flush(l.gather); err != nil {
+				return err
+			}
+			l.gather = l.gather[:0]
+		}
+		if len(rec) > gatherSize || (len(l.gather) == 0 && i == len(group)-1) {
+			if err := flush(rec); err != nil {
+				return err
+			}
+			continue
+		}
+		l.gather = append(l.gather, rec...)
+	}
+	if len(l.gather) == 0 {
+		return nil
+	}
+	return flush(l.gather)
+}
+
+// failLocked stops the log: everything that is not written whole is lost. It needs the turn to be free.
+func (l *Log) failLocked(err error) {
+	l.err = err
+	l.first = l.written.ticket + 1
+	l.pending = nil
+	l.opts.Log.Error().Err(err).Msg("a storage failure stops writes until the database is opened again")
+	l.free.Broadcast()
+}
+
+// failedLocked is the failure, answered once Options.Failed has been told of it: by this call where it is the first. It
+// lets go of the lock meanwhile.
+func (l *Log) failedLocked() error {
+	err, first, tell := l.err, l.first, !l.told
+	l.told = true
+	l.mu.Unlock()
+	if tell {
+		l.opts.Failed(first, err)
+		close(l.undone)
+	}
+	<-l.undone
+	l.mu.Lock()
+	return err
+}
+
+// storageError classifies what the file system answered when the file should have been done something to.
+func storageError(done string, err error) error {
+	kind := fail.Storage
+	if vfs.IsFull(err) {
+		kind = fail.Full
+	}
+	return &fail.Error{Kind: kind, Message: "the database's file cannot be " + done + ": " + vfs.Reason(err), Err: err}
+}

@@ -1,0 +1,77 @@
+package wal
+
+import (
+	"encoding/binary"
+	"io"
+
+	"fenec/engine/fail"
+)
+
+// A file's header, little-endian:
+//
+//	0   "FENEC", then a zero byte
+//	6   format version, 2 bytes
+//	8   length of the file when it got its name, 8 bytes
+//	16  salt, 4 bytes
+//	20  CRC-32C of the 20 bytes before
+//
+// A file is filled and synced under another name before it gets its own, so whatever the third field covers was on disk
+// whole: damage there is never a write cut short by a crash.
+const (
+	magic          = "FENEC\x00"
+	version        = 1
+	fileHeaderSize = 24
+)
+
+type fileHeader struct {
+	base int64 // length of the file when it got its name
+	salt uint32
+}
+
+func (h fileHeader) encode() []byte {
+	b := make([]byte, fileHeaderSize)
+	copy(b, magic)
+	binary.LittleEndian.PutUint16(b[6:], version)
+	binary.LittleEndian.PutUint64(b[8:], uint64(h.base))
+	binary.LittleEndian.PutUint32(b[16:], h.salt)
+	binary.LittleEndian.PutUint32(b[20:], checksum(b[:20]))
+	return b
+}
+
+// parseFileHeader reads and judges the header of a whole file.
+func parseFileHeader(data []byte) (fileHeader, error) {
+	switch {
+	case len(data) == 0:
+		return fileHeader{}, fail.New(fail.Damaged, "the file is empty: damaged at offset 0")
+	case len(data) < fileHeaderSize:
+		return fileHeader{}, fail.New(fail.Damaged,
+			"the file is cut short at offset %d: its header has %d bytes", len(data), fileHeaderSize)
+	case string(data[:len(magic)]) != magic:
+		return fileHeader{}, fail.New(fail.Damaged, "the file is not a fenec database: other bytes than FENEC at offset 0")
+	}
+	if v := binary.LittleEndian.Uint16(data[6:]); v != version {
+		return fileHeader{}, fail.New(fail.Damaged,
+			"the file has format version %d at offset 6, and this fenec reads version %d", v, version)
+	}
+	if binary.LittleEndian.Uint32(data[20:]) != checksum(data[:20]) {
+		return fileHeader{}, fail.New(fail.Damaged, "the file's header is damaged at offset 8: its checksum does not match")
+	}
+	h := fileHeader{
+		base: int64(binary.LittleEndian.Uint64(data[8:])),
+		salt: binary.LittleEndian.Uint32(data[16:]),
+	}
+	if h.base < fileHeaderSize || h.base > int64(len(data)) {
+		return h, fail.New(fail.Damaged,
+			"the file is cut short at offset %d: it had %d bytes from its beginning", len(data), h.base)
+	}
+	return h, nil
+}
+
+// newSalt draws the salt of a new file.
+func newSalt(rand io.Reader) (uint32, error) {
+	var b [4]byte
+	if _, err := io.ReadFull(rand, b[:]); err != nil {
+		return 0, fail.New(fail.Storage, "no randomness for a new file: %w", err)
+	}
+	return binary.LittleEndian.Uint32(b[:]), nil
+}

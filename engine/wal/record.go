@@ -1,0 +1,122 @@
+package wal
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+)
+
+// Kind says what a record is. Kinds this version does not know refuse the file.
+type Kind uint8
+
+const (
+	// Image is a part of the image a file begins with.
+	Image Kind = 1
+	// Block is one block of writes, which lands whole or not at all.
+	Block Kind = 2
+)
+
+// String names the kind.
+func (k Kind) String() string {
+	switch k {
+	case Image:
+		return "image"
+	case Block:
+		return "block"
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+func (k Kind) known() bool { return k == Image || k == Block }
+
+// HeaderSize is the room, in bytes, that a caller leaves at the head of each record for the log to fill.
+const HeaderSize = 16
+
+// MaxPayload is the largest payload of one record in bytes. The caller refuses larger blocks before it stages them.
+const MaxPayload = 1<<32 - 1
+
+// Record is a record a file is created with.
+type Record struct {
+	Kind Kind
+	Data []byte // HeaderSize bytes of room, then the payload
+}
+
+// A record's header, little-endian:
+//
+//	0   length of the payload, 4 bytes
+//	4   kind, 4 bytes
+//	8   checksum of the payload
+//	12  checksum of the 12 bytes before
+//
+// Both checksums are CRC-32C, combined with the file's salt and the record's offset (see mask): the bytes of a record
+// are a record in one place of one file only. So a scan that looks for records beyond damage, at any offset, is not
+// misled by a document that holds a copy of one. The header's own checksum makes that scan linear: a payload is read
+// only where a header is whole.
+type header struct {
+	length uint32
+	kind   uint32
+	body   uint32
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func checksum(b []byte) uint32 { return crc32.Update(0, castagnoli, b) }
+
+// mask is what the checksums of a record at off are combined with. It differs for any two offsets of a file below
+// 4 GiB, and nearly always beyond.
+func mask(salt uint32, off int64) uint32 {
+	return salt ^ uint32(off) ^ uint32(off>>32)*0x9E3779B1
+}
+
+// seal fills the header of rec, whose payload has the checksum body, for its place in a file.
+func seal(rec []byte, kind Kind, body, salt uint32, off int64) {
+	m := mask(salt, off)
+	binary.LittleEndian.PutUint32(rec, uint32(len(rec)-HeaderSize))
+	binary.LittleEndian.PutUint32(rec[4:], uint32(kind))
+	binary.LittleEndian.PutUint32(rec[8:], body^m)
+	binary.LittleEndian.PutUint32(rec[12:], checksum(rec[:12])^m)
+}
+
+// parseHeader reads the header at the head of b, which lies at off. A run of zeros is never one: kinds are not zero.
+func parseHeader(b []byte, salt uint32, off int64) (h header, ok bool) {
+	if len(b) < HeaderSize {
+		return header{}, false
+	}
+	m := mask(salt, off)
+	h = header{
+		length: binary.LittleEndian.Uint32(b),
+		kind:   binary.LittleEndian.Uint32(b[4:]),
+		body:   binary.LittleEndian.Uint32(b[8:]) ^ m,
+	}
+	return h, h.kind != 0 && binary.LittleEndian.Uint32(b[12:]) == checksum(b[:12])^m
+}
+
+// end is the offset behind the record.
+func (h header) end(off int64) int64 { return off + HeaderSize + int64(h.length) }
+
+// recordAt reads the record at off of a whole file. ok is false where its header or payload is damaged or cut short;
+// whole tells whether the header at least can be relied on.
+func recordAt(data []byte, salt uint32, off int64) (h header, whole, ok bool) {
+	h, whole = parseHeader(data[off:], salt, off)
+	if !whole || h.end(off) > int64(len(data)) {
+		return h, whole, false
+	}
+	return h, true, checksum(data[off+HeaderSize:h.end(off)]) == h.body
+}
+
+// nextRecord looks for a whole record at any offset from off on, and answers -1 where there is none. It reads the
+// kind and the length first, which rule nearly every place out at the cost of two loads.
+func nextRecord(data []byte, salt uint32, off int64) int64 {
+	size := int64(len(data))
+	for ; off+HeaderSize <= size; off++ {
+		kind := binary.LittleEndian.Uint32(data[off+4:])
+		length := int64(binary.LittleEndian.Uint32(data[off:]))
+		if kind == 0 || kind > 0xff || off+HeaderSize+length > size {
+			continue
+		}
+		if _, _, ok := recordAt(data, salt, off); ok {
+			return off
+		}
+	}
+	return -1
+}

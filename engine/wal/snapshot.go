@@ -1,0 +1,39 @@
+package wal
+
+import (
+	"os"
+
+	"fenec/internal/vfs"
+)
+
+// Snapshot is the file as it stood at one moment, through a descriptor of its own: records written later lie beyond
+// its size, and a rewrite that replaces the file leaves it be. Whoever took it closes it.
+type Snapshot struct {
+	file vfs.File
+	last Ticket
+	size int64
+}
+
+// Snapshot opens the part of the file that is written, which is a whole file of its own, and answers its size in bytes.
+// What is staged and not written is left out: the caller commits first what it wants in it.
+func (l *Log) Snapshot() (s *Snapshot, size int64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.busy {
+		l.free.Wait()
+	}
+	f, err := l.opts.FS.OpenFile(l.path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, 0, storageError("opened", err)
+	}
+	return &Snapshot{file: f, last: l.written.ticket, size: l.written.offset}, l.written.offset, nil
+}
+
+// ReadAt reads as io.ReaderAt says. Offsets past the snapshot's size show whatever is written there meanwhile.
+func (s *Snapshot) ReadAt(p []byte, off int64) (int, error) { return s.file.ReadAt(p, off) }
+
+// Last is the ticket of the last record in the snapshot, 0 where it holds none staged since the log was opened.
+func (s *Snapshot) Last() Ticket { return s.last }
+
+// Close lets go of the file.
+func (s *Snapshot) Close() error { return s.file.Close() }
