@@ -1,0 +1,26 @@
+package http1
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// stamp is a second and how it reads in a Date field.
+type stamp struct {
+	second int64
+	text   []byte
+}
+
+var lastStamp atomic.Pointer[stamp]
+
+// date is now as a Date field has it, formatted once a second.
+func date() []byte {
+	now := time.Now()
+	if s := lastStamp.Load(); s != nil && s.second == now.Unix() {
+		return s.text
+	}
+	s := &stamp{now.Unix(), now.UTC().AppendFormat(nil, http.TimeFormat)}
+	lastStamp.Store(s)
+	return s.text
+}

@@ -1,0 +1,28 @@
+// Package http1 is the HTTP/1.1 connection loop that node and router share,
+// and the strict reading of what upstream nodes answer. Both halves of the
+// product read a request through it, so they agree on every byte of it.
+//
+// A connection is one goroutine: it reads a head into a buffer it keeps,
+// parses it in one pass, calls the Handler, writes the answer and waits for the
+// next request. Nothing reads in the background. In the common case a request
+// costs one read, one write and no allocation.
+//
+// # Goroutines
+//
+// Server.Serve owns the accept loop, one goroutine a connection and a bounded
+// number that turn connections away past the cap; Shutdown ends and waits for
+// all of them. A request whose Context().Done() is asked for gets a watcher,
+// which the connection's goroutine stops before it goes on to the next request.
+//
+// # Locks
+//
+// Server.mu guards the set of connections and listeners; peer.mu guards what a
+// request's context has learnt of its client. They are never held together.
+//
+// # Framing
+//
+// What is ambiguous is refused, with a JSON body and a close: the loop never
+// guesses where a request ends. Percent-encoded dots are judged as the dots they
+// stand for: a path segment that reads "." or ".." once %2e is decoded is
+// refused like the plain one. Every other escape is left to the handler.
+package http1

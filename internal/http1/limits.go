@@ -1,0 +1,51 @@
+package http1
+
+import "time"
+
+// The bounds of one connection. They are constants rather than options, so that
+// a node and the router in front of it never disagree on what fits.
+const (
+	// MaxHead is the longest request or response head, from its first byte to
+	// the blank line inclusive. A longer request head is answered 431.
+	MaxHead = 64 << 10
+	// MaxBody is the longest body Request.Body takes. A longer one is 413.
+	MaxBody = 64 << 20
+	// MaxRequestID is the longest X-Request-Id taken from a client.
+	MaxRequestID = 128
+
+	// HeadTimeout is how long a head may take from its first byte to its last.
+	HeadTimeout = 10 * time.Second
+	// BodyTimeout is how long a client may send nothing of a body it owes.
+	BodyTimeout = 30 * time.Second
+	// BodyRate is the bytes a second a whole body must keep on average once
+	// BodyTimeout has passed, so that a trickle does not hold a connection.
+	BodyRate = 16 << 10
+	// WriteTimeout is how long a client may take nothing of what it is sent.
+	WriteTimeout = 60 * time.Second
+	// DefaultIdleTimeout is how long a kept connection may stay silent where
+	// Server.IdleTimeout is zero.
+	DefaultIdleTimeout = 60 * time.Second
+	// HandshakeTimeout bounds a TLS handshake.
+	HandshakeTimeout = 10 * time.Second
+
+	// maxDiscard is how much of an unread body is read away to keep its
+	// connection; past it the connection is closed instead.
+	maxDiscard = 256 << 10
+	// lingerTime and lingerBytes bound what is read away after a refusal, so
+	// that the client reads the refusal and not the reset that closing a socket
+	// with unread bytes would send.
+	lingerTime  = 2 * time.Second
+	lingerBytes = 2 * MaxBody
+	// maxRefusing is how many connections past the cap are told so at a time;
+	// more are closed without a word.
+	maxRefusing = 64
+
+	// probeInterval is how often at most a context looks at its client's socket.
+	probeInterval = 50 * time.Millisecond
+
+	readBuffer  = 4 << 10  // what a connection starts with
+	keepBuffer  = 64 << 10 // what a connection keeps between requests, each way
+	headRoom    = 512      // before the scratch buffer, for the answer's head
+	copyBody    = 16 << 10 // longer bodies are not copied beside their head
+	streamBlock = 16 << 10 // what a Writer gathers before it writes by itself
+)

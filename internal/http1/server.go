@@ -1,0 +1,209 @@
+package http1
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Handler serves one request after the other on each connection; many
+// connections call it at once. A panic in it is answered 500 and logged.
+type Handler interface{ Serve(r *Request) Answer }
+
+// HandlerFunc is a function as a Handler.
+type HandlerFunc func(r *Request) Answer
+
+// Serve implements Handler.
+func (f HandlerFunc) Serve(r *Request) Answer { return f(r) }
+
+// Server serves HTTP/1.1 connections. Its fields are set before Serve.
+type Server struct {
+	Handler        Handler
+	MaxConnections int           // past it a connection is answered 503; 0 is no cap
+	IdleTimeout    time.Duration // of a kept connection; 0 is DefaultIdleTimeout
+	TLS            *tls.Config   // nil serves plain
+	Log            zerolog.Logger
+
+	mu        sync.Mutex
+	listeners map[net.Listener]struct{}
+	conns     map[*conn]struct{}
+	once      sync.Once
+	drain     chan struct{}
+
+	draining atomic.Bool
+	stopped  atomic.Bool
+	open     atomic.Int64
+	refusing atomic.Int64
+	work     sync.WaitGroup
+}
+
+// ErrClosed is what Serve returns after Shutdown.
+var ErrClosed = errors.New("the server is closed")
+
+func (s *Server) init() {
+	s.once.Do(func() {
+		s.drain = make(chan struct{})
+		s.listeners = map[net.Listener]struct{}{}
+		s.conns = map[*conn]struct{}{}
+	})
+}
+
+func (s *Server) idle() time.Duration {
+	if s.IdleTimeout > 0 {
+		return s.IdleTimeout
+	}
+	return DefaultIdleTimeout
+}
+
+// Draining is closed as Shutdown begins, so that streams end.
+func (s *Server) Draining() <-chan struct{} {
+	s.init()
+	return s.drain
+}
+
+// Connections is how many connections are being served.
+func (s *Server) Connections() int { return int(s.open.Load()) }
+
+// Serve accepts connections until Shutdown, which closes the listener, and then
+// returns ErrClosed. Running out of descriptors does not end it.
+func (s *Server) Serve(l net.Listener) error {
+	s.init()
+	defer l.Close()
+	s.mu.Lock()
+	if s.draining.Load() {
+		s.mu.Unlock()
+		return ErrClosed
+	}
+	s.listeners[l] = struct{}{}
+	s.work.Add(1)
+	s.mu.Unlock()
+	defer s.work.Done()
+	var pause time.Duration
+	for {
+		nc, err := l.Accept()
+		if err == nil {
+			pause = 0
+			s.take(nc)
+			continue
+		}
+		if s.draining.Load() {
+			return ErrClosed
+		}
+		if !passing(err) {
+			s.mu.Lock()
+			delete(s.listeners, l)
+			s.mu.Unlock()
+			return err
+		}
+		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+		s.Log.Warn().Err(err).Dur("pause", pause).Msg("a connection could not be accepted")
+		select {
+		case <-time.After(pause):
+		case <-s.drain:
+		}
+	}
+}
+
+// take starts serving a connection, or turns it away.
+func (s *Server) take(nc net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining.Load() {
+		nc.Close()
+		return
+	}
+	if n := s.open.Add(1); s.MaxConnections > 0 && n > int64(s.MaxConnections) {
+		s.open.Add(-1)
+		s.turnAway(nc)
+		return
+	}
+	if s.TLS != nil {
+		nc = tls.Server(nc, s.TLS)
+	}
+	c := newConn(s, nc)
+	s.conns[c] = struct{}{}
+	s.work.Add(1)
+	go s.run(c)
+}
+
+// turnAway answers 503 to a connection past the cap, by a goroutine of its own
+// while there are few of them.
+func (s *Server) turnAway(nc net.Conn) {
+	if s.refusing.Add(1) > maxRefusing {
+		s.refusing.Add(-1)
+		nc.Close()
+		return
+	}
+	if s.TLS != nil {
+		nc = tls.Server(nc, s.TLS)
+	}
+	c := newConn(s, nc)
+	s.conns[c] = struct{}{}
+	s.work.Add(1)
+	go func() {
+		defer s.work.Done()
+		defer s.refusing.Add(-1)
+		defer s.forget(c)
+		c.turnAway()
+	}()
+}
+
+func (s *Server) run(c *conn) {
+	defer s.work.Done()
+	defer s.open.Add(-1)
+	defer s.forget(c)
+	if c.handshake() {
+		c.serve()
+	}
+}
+
+func (s *Server) forget(c *conn) {
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+	c.nc.Close()
+}
+
+// Shutdown closes the listeners and the idle connections, waits for the requests
+// under way, whose connections close after their answers, and at the end of ctx
+// closes those that are left. It returns ctx's error where it had to.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.init()
+	s.mu.Lock()
+	if s.draining.CompareAndSwap(false, true) {
+		close(s.drain)
+	}
+	for l := range s.listeners {
+		l.Close()
+		delete(s.listeners, l)
+	}
+	for c := range s.conns {
+		c.wake()
+	}
+	s.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		s.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	s.stopped.Store(true)
+	s.mu.Lock()
+	for c := range s.conns {
+		c.req.ctx.fail()
+		c.nc.Close()
+	}
+	s.mu.Unlock()
+	<-done
+	return ctx.Err()
+}

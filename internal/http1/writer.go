@@ -1,0 +1,85 @@
+package http1
+
+import (
+	"errors"
+	"strconv"
+)
+
+// Writer takes the body of a streamed answer. What is written is gathered in
+// blocks of 16 KiB; Flush sends what has been. A write fails once the client
+// takes nothing for WriteTimeout or is gone.
+type Writer struct {
+	conn  *conn
+	mode  writerMode
+	left  int64 // of a body of known length
+	held  []byte
+	err   error
+	wrote bool // the head went out
+}
+
+type writerMode uint8
+
+const (
+	writeChunked writerMode = iota
+	writeLength
+	writePlain // to the connection's end, or framed by the handler
+)
+
+var errTooLong = errors.New("more was written than the answer's length")
+
+// Write implements io.Writer.
+func (w *Writer) Write(p []byte) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	if w.mode == writeLength {
+		if int64(len(p)) > w.left {
+			w.err = errTooLong
+			return 0, w.err
+		}
+		w.left -= int64(len(p))
+	}
+	n := len(p)
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if w.mode == writeChunked {
+		w.held = strconv.AppendInt(w.held, int64(len(p)), 16)
+		w.held = append(w.held, "\r\n"...)
+	}
+	if len(w.held)+len(p) > streamBlock {
+		if w.err = w.conn.writeBoth(w.held, p); w.err != nil {
+			return 0, w.err
+		}
+		w.wrote, w.held = true, w.held[:0]
+		p = nil
+	}
+	w.held = append(w.held, p...)
+	if w.mode == writeChunked {
+		w.held = append(w.held, "\r\n"...)
+	}
+	return n, nil
+}
+
+// WriteString implements io.StringWriter.
+func (w *Writer) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
+
+// Flush sends what has been gathered, the head with it the first time.
+func (w *Writer) Flush() error {
+	if w.err == nil && len(w.held) > 0 {
+		w.err = w.conn.write(w.held)
+		w.wrote, w.held = true, w.held[:0]
+	}
+	return w.err
+}
+
+// finish ends the body.
+func (w *Writer) finish() error {
+	if w.err == nil && w.mode == writeLength && w.left > 0 {
+		w.err = errors.New("less was written than the answer's length")
+	}
+	if w.err == nil && w.mode == writeChunked {
+		w.held = append(w.held, "0\r\n\r\n"...)
+	}
+	return w.Flush()
+}
