@@ -1,0 +1,226 @@
+package doc
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"fenec/engine/fail"
+)
+
+// MaxNesting is how deep lists and objects may lie in each other in a json value.
+const MaxNesting = 64
+
+// body is the inside of a list or object; nil where r is neither.
+func (r Raw) body(tag byte) []byte {
+	if len(r) < containerHeader || r[0] != tag {
+		return nil
+	}
+	return r[containerHeader:]
+}
+
+// Elements calls fn for each element of a list, in order, until fn answers false. Anything but a list has none.
+func (r Raw) Elements(fn func(Raw) bool) {
+	for b := r.body(tagList); len(b) > 0; {
+		n := size(b)
+		if n == 0 || !fn(Raw(b[:n:n])) {
+			return
+		}
+		b = b[n:]
+	}
+}
+
+// Entries calls fn for each key and value of an object, by ascending key, until fn answers false. Anything but an object
+// has none.
+func (r Raw) Entries(fn func(key []byte, value Raw) bool) {
+	for b := r.body(tagObject); len(b) > 0; {
+		key, value, rest, ok := entry(b)
+		if !ok || !fn(key, value) {
+			return
+		}
+		b = rest
+	}
+}
+
+// Count is the number of elements of a list or entries of an object, 0 for anything else.
+func (r Raw) Count() int {
+	n := 0
+	switch r.Kind() {
+	case List:
+		r.Elements(func(Raw) bool { n++; return true })
+	case Object:
+		r.Entries(func([]byte, Raw) bool { n++; return true })
+	}
+	return n
+}
+
+// entry splits the first key and value off an object's body.
+func entry(b []byte) (key []byte, value Raw, rest []byte, ok bool) {
+	length, w := uint64(b[0]), 1
+	if length >= 0x80 {
+		length, w = binary.Uvarint(b)
+	}
+	if w <= 0 || length > uint64(len(b)-w) {
+		return nil, nil, nil, false
+	}
+	end := w + int(length)
+	n := size(b[end:])
+	if n == 0 {
+		return nil, nil, nil, false
+	}
+	return b[w:end:end], Raw(b[end : end+n : end+n]), b[end+n:], true
+}
+
+// Path is the value found by following keys into objects; nil where a key is absent or what holds it is no object.
+func (r Raw) Path(keys []string) Raw {
+	for _, key := range keys {
+		if r = r.Key(key); r == nil {
+			return nil
+		}
+	}
+	return r
+}
+
+// Key is the value an object holds under key; nil where it holds none or r is no object.
+func (r Raw) Key(key string) Raw {
+	for b := r.body(tagObject); len(b) > 0; {
+		k, value, rest, ok := entry(b)
+		if !ok {
+			return nil
+		}
+		if c := compareKey(k, key); c == 0 {
+			return value
+		} else if c > 0 {
+			return nil
+		}
+		b = rest
+	}
+	return nil
+}
+
+func compareKey(k []byte, key string) int { return strings.Compare(unsafeString(k), key) }
+
+// OpenList begins a list at the end of dst; elements are appended to what it answers and Close ends it.
+func OpenList(dst []byte) (out []byte, at int) {
+	return append(dst, tagList, 0, 0, 0, 0), len(dst)
+}
+
+// OpenObject begins an object at the end of dst; AppendKey and a value for each entry follow and Close ends it.
+func OpenObject(dst []byte) (out []byte, at int) {
+	return append(dst, tagObject, 0, 0, 0, 0), len(dst)
+}
+
+// AppendKey appends the key of an object's next entry.
+func AppendKey(dst []byte, key string) []byte {
+	return append(appendLength(dst, len(key)), key...)
+}
+
+// Close ends the list or object opened at at: its length is filled in and an object's entries are put in order of their
+// keys. A key given twice is refused.
+func Close(dst []byte, at int) ([]byte, error) {
+	if dst[at] == tagObject {
+		if err := sortEntries(dst[at+containerHeader:]); err != nil {
+			return nil, err
+		}
+	}
+	closeContainer(dst, at)
+	return dst, nil
+}
+
+func closeContainer(dst []byte, at int) {
+	binary.LittleEndian.PutUint32(dst[at+1:], uint32(len(dst)-at-containerHeader))
+}
+
+// span is where one entry of an object lies in its body.
+type span struct{ start, end int }
+
+// sortEntries orders the entries of an object's body by key, in place.
+func sortEntries(body []byte) error {
+	var few [16]span
+	spans, sorted := few[:0], true
+	var last []byte
+	for rest := body; len(rest) > 0; {
+		key, _, next, ok := entry(rest)
+		if !ok {
+			return fail.New(fail.Damaged, "an object ends within an entry")
+		}
+		if len(spans) > 0 && bytes.Compare(last, key) >= 0 {
+			sorted = false
+		}
+		start := len(body) - len(rest)
+		spans = append(spans, span{start, len(body) - len(next)})
+		last, rest = key, next
+	}
+	if sorted {
+		return nil
+	}
+	return permute(body, spans, make([]byte, 0, len(body)))
+}
+
+// permute rewrites body with the entries at spans in order of their keys; scratch must have room for all of body.
+func permute(body []byte, spans []span, scratch []byte) error {
+	slices.SortFunc(spans, func(a, b span) int { return bytes.Compare(keyAt(body[a.start:]), keyAt(body[b.start:])) })
+	for i, s := range spans {
+		if i > 0 && bytes.Equal(keyAt(body[spans[i-1].start:]), keyAt(body[s.start:])) {
+			return duplicateKey(keyAt(body[s.start:]))
+		}
+		scratch = append(scratch, body[s.start:s.end]...)
+	}
+	copy(body, scratch)
+	return nil
+}
+
+func keyAt(b []byte) []byte {
+	n, w := binary.Uvarint(b)
+	return b[w : w+int(n)]
+}
+
+func duplicateKey(key []byte) error {
+	return fail.New(fail.Invalid, "the key %s is given twice in one object", quoteShort(key))
+}
+
+// AppendWithPath encodes base, which is an object or null, at the end of dst with v in the place that keys name. Objects on
+// the way that are absent or null are made; anything else on the way is refused, with what naming the value in the sentence.
+func AppendWithPath(dst []byte, base Raw, keys []string, v Raw, what string) ([]byte, error) {
+	if len(keys) == 0 {
+		if len(v) == 0 {
+			return append(dst, tagNull), nil
+		}
+		return append(dst, v...), nil
+	}
+	if !base.IsNull() && base.Kind() != Object {
+		return nil, fail.New(fail.Invalid, "%s holds %s, so nothing can be set at %q in it", what, describe(base.Value()), strings.Join(keys, "."))
+	}
+	dst, at := OpenObject(dst)
+	placed := false
+	var err error
+	place := func(old Raw) {
+		placed = true
+		dst = AppendKey(dst, keys[0])
+		dst, err = AppendWithPath(dst, old, keys[1:], v, what+"."+keys[0])
+	}
+	base.Entries(func(key []byte, value Raw) bool {
+		c := compareKey(key, keys[0])
+		if c >= 0 && !placed {
+			var old Raw
+			if c == 0 {
+				old = value
+			}
+			place(old)
+		}
+		if c != 0 && err == nil {
+			dst = AppendKey(dst, unsafeString(key))
+			dst = append(dst, value...)
+		}
+		return err == nil
+	})
+	if !placed {
+		place(nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	closeContainer(dst, at)
+	return dst, nil
+}

@@ -1,0 +1,50 @@
+package doc
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// shortText is how many bytes of a value are shown in an error.
+const shortText = 40
+
+// short is s, or its beginning where it is long.
+func short(s []byte) string {
+	if len(s) <= shortText {
+		return string(s)
+	}
+	n := shortText
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return string(s[:n]) + "..."
+}
+
+// quoteShort is s, or its beginning where it is long, in quotes.
+func quoteShort(s []byte) string { return fmt.Sprintf("%q", short(s)) }
+
+// describe names a value for an error: its kind and, where it is small, what it is.
+func describe(v Value) string {
+	switch v.Kind {
+	case Null:
+		return "null"
+	case Bool:
+		return fmt.Sprintf("bool %t", v.Bool())
+	case Int, Float, Decimal:
+		return "number " + short(AppendValueJSON(nil, v))
+	case Text, Untyped:
+		return "text " + quoteShort(v.B)
+	case Timestamp:
+		return "timestamp " + string(AppendTimestamp(nil, v.Int()))
+	case Bytes:
+		return fmt.Sprintf("%d bytes", len(v.B))
+	case List:
+		return "a list"
+	case Object:
+		return "an object"
+	}
+	return v.Kind.String()
+}
+
+// Describe names a value for an error message: its kind and, where it is small, what it is, as in `text "abc"`.
+func Describe(v Value) string { return describe(v) }

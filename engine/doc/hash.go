@@ -1,0 +1,86 @@
+package doc
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Hash is a 64-bit hash of a value; values that are equal have equal hashes, whatever their kinds. The reverse does not
+// hold: whoever finds by hash compares what was found. The numbers are not part of any format and may change.
+func Hash(v Value) uint64 {
+	switch v.Kind {
+	case Null:
+		return mix(1)
+	case Bool:
+		return mix(2 + v.N)
+	case Int:
+		return hashInt(v.Int())
+	case Float:
+		return hashFloat(v.Float())
+	case Decimal:
+		return hashDecimal(v)
+	case Timestamp:
+		return mix(v.N ^ 0x7f4a7c15_9e3779b9)
+	case List:
+		h := uint64(5)
+		Raw(v.B).Elements(func(e Raw) bool { h = mix(h ^ Hash(e.Value())); return true })
+		return h
+	case Object:
+		h := uint64(6)
+		Raw(v.B).Entries(func(key []byte, e Raw) bool {
+			h = mix(mix(h^xxhash.Sum64(key)) ^ Hash(e.Value()))
+			return true
+		})
+		return h
+	case Bytes:
+		return mix(xxhash.Sum64(v.B))
+	}
+	return xxhash.Sum64(v.B)
+}
+
+func hashInt(n int64) uint64 { return mix(uint64(n) ^ 0x9e3779b9_7f4a7c15) }
+
+func hashFloat(f float64) uint64 {
+	if n, ok := intOfFloat(f); ok {
+		return hashInt(n)
+	}
+	if math.IsNaN(f) {
+		return mix(7)
+	}
+	return mix(math.Float64bits(f) ^ 0x85ebca6b_c2b2ae35)
+}
+
+// hashDecimal finds the int or float that equals the decimal, if one does, for that is what must hash alike.
+func hashDecimal(v Value) uint64 {
+	if n, ok := v.Int64(); ok {
+		return hashInt(n)
+	}
+	if f := v.Float64(); compareDecimal(v.B, FloatValue(f)) == 0 {
+		return hashFloat(f)
+	}
+	n, _ := scanNumber(v.B)
+	var buf [64]byte
+	b := strconv.AppendInt(buf[:0], int64(n.digits+n.exponent), 10)
+	if n.negative {
+		b = append(b, '-')
+	} else {
+		b = append(b, '+')
+	}
+	digits := significant{v.B, n.digits}
+	digits.skipZeros()
+	for digits.left > 0 {
+		b = append(b, digits.next())
+	}
+	return xxhash.Sum64(b)
+}
+
+// mix is the finaliser of splitmix64 (Steele, Lea and Flood 2014).
+func mix(x uint64) uint64 {
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	return x ^ x>>31
+}

@@ -1,0 +1,290 @@
+package doc
+
+import (
+	"math"
+	"math/bits"
+	"strconv"
+
+	"fenec/engine/fail"
+)
+
+// maxExponent bounds the power of ten of a decimal, so that its place value always fits an int.
+const maxExponent = 999_999_999
+
+// ParseNumber reads a number in JSON's spelling and keeps its value: an int64 where it is written as an integer that fits,
+// else a float64 where the shortest form of one is the same number, else an int64 where it equals one, else its digits as a
+// decimal, without the zeros that mean nothing.
+func ParseNumber(text []byte) (Value, error) {
+	n, ok := scanNumber(text)
+	if !ok || n.length != len(text) {
+		return Value{}, fail.New(fail.Invalid, "%s is no number", quoteShort(text))
+	}
+	return n.value(text)
+}
+
+// numeral is a number's text taken apart: up to nineteen significant digits are in mantissa.
+type numeral struct {
+	length   int
+	negative bool
+	integer  bool   // written without a fraction or an exponent
+	mantissa uint64 // the significant digits, where digits <= 19
+	digits   int    // how many significant digits, leading and trailing zeros not counted
+	exponent int    // value = mantissa * 10^exponent
+	overflow bool   // the exponent is past maxExponent
+}
+
+// scanNumber reads the number at the head of text; ok is false where none is.
+func scanNumber(text []byte) (n numeral, ok bool) {
+	i := 0
+	if i < len(text) && text[i] == '-' {
+		n.negative = true
+		i++
+	}
+	start := i
+	zeros := 0 // zeros after a significant digit, significant only if another digit follows
+	digit := func(c byte) {
+		if c == '0' {
+			if n.digits > 0 {
+				zeros++
+			}
+			return
+		}
+		for ; zeros > 0; zeros-- {
+			n.digits++
+			n.mantissa *= 10
+		}
+		n.digits++
+		n.mantissa = n.mantissa*10 + uint64(c-'0')
+	}
+	for i < len(text) && isDigit(text[i]) {
+		digit(text[i])
+		i++
+	}
+	if i == start || text[start] == '0' && i > start+1 {
+		return n, false
+	}
+	n.integer = true
+	n.exponent = 0
+	fraction := 0
+	if i < len(text) && text[i] == '.' {
+		n.integer = false
+		i++
+		from := i
+		for i < len(text) && isDigit(text[i]) {
+			digit(text[i])
+			i++
+		}
+		if fraction = i - from; fraction == 0 {
+			return n, false
+		}
+	}
+	power := 0
+	if i < len(text) && text[i]|0x20 == 'e' {
+		n.integer = false
+		i++
+		negative := false
+		if i < len(text) && (text[i] == '+' || text[i] == '-') {
+			negative = text[i] == '-'
+			i++
+		}
+		from := i
+		for i < len(text) && isDigit(text[i]) {
+			if power <= 2*maxExponent {
+				power = power*10 + int(text[i]-'0')
+			}
+			i++
+		}
+		if i == from {
+			return n, false
+		}
+		if negative {
+			power = -power
+		}
+	}
+	n.length = i
+	n.exponent = power - fraction + zeros
+	if top := n.exponent + n.digits; top > maxExponent || top < -maxExponent {
+		n.overflow = n.digits > 0
+	}
+	return n, true
+}
+
+func isDigit(c byte) bool { return c-'0' <= 9 }
+
+// value is the number as a value; text is what it was scanned from.
+func (n numeral) value(text []byte) (Value, error) {
+	if n.digits == 0 {
+		if n.integer {
+			return IntValue(0), nil
+		}
+		return FloatValue(0), nil
+	}
+	if n.overflow {
+		return Value{}, fail.New(fail.Invalid, "the number %s is past what a decimal holds, whose exponent ends at %d", short(text[:n.length]), maxExponent)
+	}
+	if n.integer {
+		if i, ok := n.int64(); ok {
+			return IntValue(i), nil
+		}
+	}
+	if f, ok := n.float64(text[:n.length]); ok {
+		return FloatValue(f), nil
+	}
+	if i, ok := n.int64(); ok {
+		return IntValue(i), nil
+	}
+	return Value{Kind: Decimal, B: n.appendDecimal(nil, text)}, nil
+}
+
+var powersOfTen = [...]uint64{
+	1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
+}
+
+// exactPowers are the powers of ten that a float64 holds exactly.
+var exactPowers = [...]float64{
+	1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
+	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+}
+
+// int64 is the number where it is an integer of 64 bits.
+func (n numeral) int64() (int64, bool) {
+	if n.exponent < 0 || n.digits+n.exponent > 19 {
+		return 0, false
+	}
+	hi, m := bits.Mul64(n.mantissa, powersOfTen[n.exponent])
+	if hi != 0 {
+		return 0, false
+	}
+	if n.negative {
+		return -int64(m), m <= 1<<63
+	}
+	return int64(m), m < 1<<63
+}
+
+// float64 is the number where the shortest form of a float64 is the same number.
+func (n numeral) float64(text []byte) (float64, bool) {
+	if n.digits > 17 {
+		return 0, false // a shortest form never has more
+	}
+	if n.digits <= 15 && n.exponent >= -22 && n.exponent <= 22 {
+		// Both operands are exact, so the one rounding of the operation is the right one, and no two numbers of
+		// fifteen digits share a float64: the shortest form is these digits.
+		f := float64(n.mantissa)
+		if n.exponent < 0 {
+			f /= exactPowers[-n.exponent]
+		} else {
+			f *= exactPowers[n.exponent]
+		}
+		if n.negative {
+			f = -f
+		}
+		return f, true
+	}
+	f, err := strconv.ParseFloat(unsafeString(text), 64)
+	if err != nil || f == 0 {
+		return 0, false
+	}
+	var buf [32]byte
+	back, ok := scanNumber(strconv.AppendFloat(buf[:0], f, 'e', -1, 64))
+	return f, ok && back.digits == n.digits && back.mantissa == n.mantissa && back.exponent == n.exponent
+}
+
+// appendDecimal appends the canonical text of the number: plain where it has no more than forty places before the point or
+// six zeros after it, else with an exponent. Equal decimals have one text.
+func (n numeral) appendDecimal(dst, text []byte) []byte {
+	if n.negative {
+		dst = append(dst, '-')
+	}
+	point := n.digits + n.exponent // places before the decimal point
+	digits := significant{text: text[:n.length], left: n.digits}
+	digits.skipZeros()
+	switch {
+	case point > 0 && point <= 40:
+		for i := 0; i < max(point, n.digits); i++ {
+			if i == point {
+				dst = append(dst, '.')
+			}
+			dst = append(dst, digits.next())
+		}
+	case point <= 0 && point > -6:
+		dst = append(dst, "0.000000"[:2-point]...)
+		for range n.digits {
+			dst = append(dst, digits.next())
+		}
+	default:
+		for i := range n.digits {
+			if i == 1 {
+				dst = append(dst, '.')
+			}
+			dst = append(dst, digits.next())
+		}
+		dst = append(dst, 'e')
+		if point-1 > 0 {
+			dst = append(dst, '+')
+		}
+		dst = strconv.AppendInt(dst, int64(point-1), 10)
+	}
+	return dst
+}
+
+// significant walks the significant digits of a number's text, then zeros for ever.
+type significant struct {
+	text []byte
+	left int
+}
+
+func (s *significant) skipZeros() {
+	for len(s.text) > 0 && (s.text[0] < '1' || s.text[0] > '9') {
+		s.text = s.text[1:]
+	}
+}
+
+func (s *significant) next() byte {
+	if s.left == 0 {
+		return '0'
+	}
+	s.left--
+	for s.text[0] == '.' {
+		s.text = s.text[1:]
+	}
+	c := s.text[0]
+	s.text = s.text[1:]
+	return c
+}
+
+// Float64 is the float64 nearest to a number; infinite where a decimal is past its range, 0 for anything but a number.
+func (v Value) Float64() float64 {
+	switch v.Kind {
+	case Int:
+		return float64(v.Int())
+	case Float:
+		return v.Float()
+	case Decimal:
+		f, _ := strconv.ParseFloat(unsafeString(v.B), 64) // past the range it answers the infinity that is wanted
+		return f
+	}
+	return 0
+}
+
+// Int64 is a number as an int64 where it equals one.
+func (v Value) Int64() (int64, bool) {
+	switch v.Kind {
+	case Int:
+		return v.Int(), true
+	case Float:
+		return intOfFloat(v.Float())
+	case Decimal:
+		if n, ok := scanNumber(v.B); ok && !n.overflow {
+			return n.int64()
+		}
+	}
+	return 0, false
+}
+
+// intOfFloat is f as an int64 where it equals one.
+func intOfFloat(f float64) (int64, bool) {
+	if f >= -1<<63 && f < 1<<63 && f == math.Trunc(f) {
+		return int64(f), true
+	}
+	return 0, false
+}

@@ -1,0 +1,371 @@
+package doc
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sync"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"fenec/engine/fail"
+)
+
+// ParseJSON encodes the one JSON value that text holds at the end of dst. It is strict: invalid UTF-8, lone surrogates, a
+// key given twice in one object, nesting past MaxNesting and anything after the value are refused, with the byte where
+// reading stopped in the sentence. An object's keys come to lie in order. Numbers are read as by ParseNumber.
+func ParseJSON(dst, text []byte) ([]byte, error) {
+	p := parsers.Get().(*parser)
+	defer p.release()
+	p.text, p.at, p.depth = text, 0, 0
+	p.entries = p.entries[:0]
+	p.space()
+	out, err := p.value(dst)
+	if err != nil {
+		return nil, err
+	}
+	if p.space(); p.at < len(text) {
+		return nil, p.unexpected("nothing after the value")
+	}
+	return out, nil
+}
+
+var parsers = sync.Pool{New: func() any { return new(parser) }}
+
+// keptScratch is the largest scratch space a parser is kept with.
+const keptScratch = 64 << 10
+
+type parser struct {
+	text    []byte
+	at      int
+	depth   int
+	entries []span // of the objects that are open, innermost last
+	scratch []byte
+}
+
+func (p *parser) release() {
+	p.text = nil
+	if cap(p.scratch) > keptScratch {
+		p.scratch = nil
+	}
+	if cap(p.entries) > keptScratch/16 {
+		p.entries = nil
+	}
+	parsers.Put(p)
+}
+
+func (p *parser) space() {
+	for p.at < len(p.text) {
+		switch p.text[p.at] {
+		case ' ', '\t', '\n', '\r':
+			p.at++
+		default:
+			return
+		}
+	}
+}
+
+// peek is the next byte after spaces, 0 at the end.
+func (p *parser) peek() byte {
+	if p.at < len(p.text) && p.text[p.at] <= ' ' {
+		p.space()
+	}
+	if p.at == len(p.text) {
+		return 0
+	}
+	return p.text[p.at]
+}
+
+func (p *parser) unexpected(want string) error {
+	if p.at >= len(p.text) {
+		return fail.New(fail.Invalid, "the JSON ends at byte %d, where %s is wanted", p.at, want)
+	}
+	r, w := utf8.DecodeRune(p.text[p.at:])
+	if r == utf8.RuneError && w == 1 {
+		return fail.New(fail.Invalid, "the JSON has invalid UTF-8 at byte %d", p.at)
+	}
+	return fail.New(fail.Invalid, "the JSON has %q at byte %d, where %s is wanted", r, p.at, want)
+}
+
+func (p *parser) value(dst []byte) ([]byte, error) {
+	switch c := p.peek(); c {
+	case '"':
+		return p.string(append(dst, tagText))
+	case '{':
+		return p.object(dst)
+	case '[':
+		return p.list(dst)
+	case 't':
+		return p.word(dst, "true", tagTrue)
+	case 'f':
+		return p.word(dst, "false", tagFalse)
+	case 'n':
+		return p.word(dst, "null", tagNull)
+	default:
+		if c == '-' || isDigit(c) {
+			return p.number(dst)
+		}
+	}
+	return nil, p.unexpected("a value")
+}
+
+func (p *parser) word(dst []byte, word string, tag byte) ([]byte, error) {
+	if !bytes.HasPrefix(p.text[p.at:], []byte(word)) {
+		return nil, p.unexpected("a value")
+	}
+	p.at += len(word)
+	return append(dst, tag), nil
+}
+
+func (p *parser) number(dst []byte) ([]byte, error) {
+	text := p.text[p.at:]
+	n, ok := scanNumber(text)
+	if !ok {
+		return nil, fail.New(fail.Invalid, "the JSON has a number at byte %d that is not complete or begins with a zero", p.at)
+	}
+	v, err := n.value(text)
+	if err != nil {
+		return nil, err
+	}
+	p.at += n.length
+	return Append(dst, v), nil
+}
+
+func (p *parser) open() error {
+	if p.depth == MaxNesting {
+		return fail.New(fail.Invalid, "the JSON is nested more than %d deep at byte %d", MaxNesting, p.at)
+	}
+	p.depth++
+	p.at++
+	return nil
+}
+
+func (p *parser) list(dst []byte) ([]byte, error) {
+	if err := p.open(); err != nil {
+		return nil, err
+	}
+	dst, at := OpenList(dst)
+	for first := true; ; first = false {
+		c := p.peek()
+		if c == ']' && first {
+			break
+		}
+		var err error
+		if dst, err = p.value(dst); err != nil {
+			return nil, err
+		}
+		if c = p.peek(); c == ']' {
+			break
+		}
+		if c != ',' {
+			return nil, p.unexpected("a comma or the list's end")
+		}
+		p.at++
+	}
+	p.at++
+	p.depth--
+	closeContainer(dst, at)
+	return dst, nil
+}
+
+func (p *parser) object(dst []byte) ([]byte, error) {
+	if err := p.open(); err != nil {
+		return nil, err
+	}
+	dst, at := OpenObject(dst)
+	body := at + containerHeader
+	outer := len(p.entries)
+	sorted := true
+	for first := true; ; first = false {
+		c := p.peek()
+		if c == '}' && first {
+			break
+		}
+		if c != '"' {
+			return nil, p.unexpected("a key in quotes")
+		}
+		start := len(dst)
+		var err error
+		if dst, err = p.string(dst); err != nil {
+			return nil, err
+		}
+		if n := len(p.entries); n > outer && sorted {
+			switch bytes.Compare(keyAt(dst[body+p.entries[n-1].start:]), keyAt(dst[start:])) {
+			case 0:
+				return nil, duplicateKey(keyAt(dst[start:]))
+			case 1:
+				sorted = false
+			}
+		}
+		if p.peek() != ':' {
+			return nil, p.unexpected("a colon")
+		}
+		p.at++
+		if dst, err = p.value(dst); err != nil {
+			return nil, err
+		}
+		p.entries = append(p.entries, span{start - body, len(dst) - body})
+		if c = p.peek(); c == '}' {
+			break
+		}
+		if c != ',' {
+			return nil, p.unexpected("a comma or the object's end")
+		}
+		p.at++
+	}
+	p.at++
+	p.depth--
+	if !sorted {
+		if n := len(dst) - body; cap(p.scratch) < n {
+			p.scratch = make([]byte, 0, n)
+		}
+		if err := permute(dst[body:], p.entries[outer:], p.scratch[:0]); err != nil {
+			return nil, err
+		}
+	}
+	p.entries = p.entries[:outer]
+	closeContainer(dst, at)
+	return dst, nil
+}
+
+// string appends the string that begins here, its length first.
+func (p *parser) string(dst []byte) ([]byte, error) {
+	p.at++
+	start := p.at
+	for {
+		p.at += plain(p.text[p.at:])
+		if p.at == len(p.text) {
+			return nil, p.unexpected("the end of a string")
+		}
+		switch c := p.text[p.at]; {
+		case c == '"':
+			content := p.text[start:p.at]
+			p.at++
+			return append(appendLength(dst, len(content)), content...), nil
+		case c >= 0x80:
+			n, ok := runes(p.text[p.at:])
+			p.at += n
+			if !ok {
+				return nil, p.unexpected("text")
+			}
+		case c == '\\':
+			return p.escaped(dst, start)
+		default:
+			return nil, p.unexpected("an escape for a control character")
+		}
+	}
+}
+
+// escaped appends a string that begins at start and has its first escape here.
+func (p *parser) escaped(dst []byte, start int) ([]byte, error) {
+	// The length before the content is known once the escapes are read: room is kept for the longest it can be and what
+	// was not needed is closed up.
+	end := bytes.IndexByte(p.text[p.at:], '"')
+	if end < 0 {
+		p.at = len(p.text)
+		return nil, p.unexpected("the end of a string")
+	}
+	at := len(dst)
+	const room = binary.MaxVarintLen32
+	dst = append(dst, make([]byte, room)...)
+	dst = append(dst, p.text[start:p.at]...)
+	for {
+		n := plain(p.text[p.at:])
+		dst = append(dst, p.text[p.at:p.at+n]...)
+		p.at += n
+		if p.at == len(p.text) {
+			return nil, p.unexpected("the end of a string")
+		}
+		switch c := p.text[p.at]; {
+		case c == '"':
+			p.at++
+			content := dst[at+room:]
+			w := binary.PutUvarint(dst[at:], uint64(len(content)))
+			copy(dst[at+w:], content)
+			return dst[:at+w+len(content)], nil
+		case c >= 0x80:
+			n, ok := runes(p.text[p.at:])
+			dst = append(dst, p.text[p.at:p.at+n]...)
+			p.at += n
+			if !ok {
+				return nil, p.unexpected("text")
+			}
+		case c == '\\':
+			var err error
+			if dst, err = p.escape(dst); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, p.unexpected("an escape for a control character")
+		}
+	}
+}
+
+// escape appends what the escape that begins here stands for.
+func (p *parser) escape(dst []byte) ([]byte, error) {
+	p.at++
+	if p.at == len(p.text) {
+		return nil, p.unexpected("the rest of an escape")
+	}
+	c := p.text[p.at]
+	switch c {
+	case '"', '\\', '/':
+	case 'n':
+		c = '\n'
+	case 't':
+		c = '\t'
+	case 'r':
+		c = '\r'
+	case 'b':
+		c = '\b'
+	case 'f':
+		c = '\f'
+	case 'u':
+		p.at++
+		return p.unicode(dst)
+	default:
+		return nil, p.unexpected(`one of "\/bfnrtu`)
+	}
+	p.at++
+	return append(dst, c), nil
+}
+
+// unicode appends the character of one or two escapes of four hexadecimal digits, the first of which begin here.
+func (p *parser) unicode(dst []byte) ([]byte, error) {
+	r, err := p.hex()
+	if err != nil {
+		return nil, err
+	}
+	if utf16.IsSurrogate(r) {
+		second := rune(0)
+		if bytes.HasPrefix(p.text[p.at:], []byte(`\u`)) {
+			p.at += 2
+			if second, err = p.hex(); err != nil {
+				return nil, err
+			}
+		}
+		if r = utf16.DecodeRune(r, second); r == utf8.RuneError {
+			return nil, fail.New(fail.Invalid, "the JSON has half a surrogate pair before byte %d", p.at)
+		}
+	}
+	return utf8.AppendRune(dst, r), nil
+}
+
+func (p *parser) hex() (r rune, err error) {
+	for range 4 {
+		var c byte
+		if p.at < len(p.text) {
+			c = p.text[p.at]
+		}
+		switch {
+		case isDigit(c):
+			c -= '0'
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			c = (c | 0x20) - 'a' + 10
+		default:
+			return 0, p.unexpected("a hexadecimal digit")
+		}
+		r = r<<4 | rune(c)
+		p.at++
+	}
+	return r, nil
+}

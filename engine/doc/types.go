@@ -1,0 +1,269 @@
+package doc
+
+import (
+	"encoding/base64"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"fenec/engine/fail"
+)
+
+// TypeKind is the declared type of a field. The numbers are part of the file format.
+type TypeKind uint8
+
+const (
+	TypeBool TypeKind = iota + 1
+	TypeInt
+	TypeFloat
+	TypeText
+	TypeBytes
+	TypeTimestamp
+	TypeJSON
+	TypeList
+)
+
+var typeNames = [...]string{
+	TypeBool: "bool", TypeInt: "int", TypeFloat: "float", TypeText: "text", TypeBytes: "bytes",
+	TypeTimestamp: "timestamp", TypeJSON: "json", TypeList: "list",
+}
+
+// Type is what a field holds.
+type Type struct {
+	Kind TypeKind
+	Elem TypeKind // of a list's elements, 0 for every other kind
+}
+
+// ParseType reads a type by its name in the language, int or [text].
+func ParseType(name string) (Type, error) {
+	if inner, ok := strings.CutPrefix(name, "["); ok {
+		inner, ok = strings.CutSuffix(inner, "]")
+		elem, err := ParseType(strings.TrimSpace(inner))
+		if err != nil {
+			return Type{}, err
+		}
+		if !ok || elem.Kind == TypeList {
+			return Type{}, fail.New(fail.Invalid, "%s is no type: a list is written [text] and holds no lists", quoteShort([]byte(name)))
+		}
+		return Type{Kind: TypeList, Elem: elem.Kind}, nil
+	}
+	for k := TypeBool; k < TypeList; k++ {
+		if typeNames[k] == name {
+			return Type{Kind: k}, nil
+		}
+	}
+	for _, later := range []string{"vector", "sparse"} {
+		if strings.HasPrefix(name, later) {
+			return Type{}, fail.New(fail.Unsupported, "the type %s comes with a later version", later)
+		}
+	}
+	return Type{}, fail.New(fail.Invalid, "%s is no type; there are bool, int, float, text, bytes, timestamp, json and lists of them such as [text]", quoteShort([]byte(name)))
+}
+
+// String is the type's name in the language.
+func (t Type) String() string {
+	if t.Kind == TypeList {
+		return "[" + Type{Kind: t.Elem}.String() + "]"
+	}
+	if t.Kind == 0 || int(t.Kind) >= len(typeNames) {
+		return "unknown type"
+	}
+	return typeNames[t.Kind]
+}
+
+// Append encodes v as a value of the type at the end of dst. Null is a value of every type. An int takes any number equal
+// to an int64, a float any number within its range, a timestamp ISO-8601 text or milliseconds since 1970, bytes base64 text,
+// json anything; Untyped text is read as the type's own spelling. What names the value in the error, as in "field year".
+func (t Type) Append(dst []byte, v Value, what string) ([]byte, error) {
+	switch {
+	case v.Kind == Null:
+		return append(dst, tagNull), nil
+	case t.Kind == TypeJSON:
+		return appendPlain(dst, v, what)
+	case t.Kind == TypeList:
+		return t.appendList(dst, v, what)
+	}
+	v, err := t.Convert(v, what)
+	if err != nil {
+		return nil, err
+	}
+	return Append(dst, v), nil
+}
+
+// Convert is v as a value of the type, the same as Append would store, for a constant that is compared with the type's
+// values. It allocates only for bytes, lists, json and Untyped text that holds a decimal.
+func (t Type) Convert(v Value, what string) (Value, error) {
+	if v.Kind == Null {
+		return v, nil
+	}
+	ok := false
+	switch t.Kind {
+	case TypeBool:
+		v, ok = toBool(v)
+	case TypeInt:
+		return t.toInt(v, what)
+	case TypeFloat:
+		return t.toFloat(v, what)
+	case TypeText:
+		return t.toText(v, what)
+	case TypeBytes:
+		return t.toBytes(v, what)
+	case TypeTimestamp:
+		return t.toTimestamp(v, what)
+	case TypeJSON, TypeList:
+		if v.Kind != List && v.Kind != Object && v.Kind < Timestamp && t.Kind == TypeJSON {
+			return v, checkPlain(v, what)
+		}
+		raw, err := t.Append(nil, v, what)
+		return Raw(raw).Value(), err
+	}
+	if !ok {
+		return Value{}, t.wants(v, what)
+	}
+	return v, nil
+}
+
+func (t Type) wants(v Value, what string) error {
+	return fail.New(fail.Invalid, "%s wants %s, got %s", what, t, describe(v))
+}
+
+func toBool(v Value) (Value, bool) {
+	if v.Kind == Untyped {
+		switch unsafeString(v.B) {
+		case "true":
+			return BoolValue(true), true
+		case "false":
+			return BoolValue(false), true
+		}
+	}
+	return v, v.Kind == Bool
+}
+
+// read is Untyped text as a number where it is one.
+func read(v Value) Value {
+	if v.Kind == Untyped {
+		if n, err := ParseNumber(v.B); err == nil {
+			return n
+		}
+	}
+	return v
+}
+
+func (t Type) toInt(v Value, what string) (Value, error) {
+	if v.Kind == Int {
+		return v, nil
+	}
+	number := read(v)
+	if n, ok := number.Int64(); ok {
+		return IntValue(n), nil
+	}
+	if number.IsNumber() && math.Abs(number.Float64()) >= 1<<63 {
+		return Value{}, fail.New(fail.Invalid, "%s wants int, got %s, which is past 64 bits", what, describe(number))
+	}
+	return Value{}, t.wants(v, what)
+}
+
+func (t Type) toFloat(v Value, what string) (Value, error) {
+	number := read(v)
+	if !number.IsNumber() {
+		return Value{}, t.wants(v, what)
+	}
+	f := number.Float64()
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		if number.Kind == Float {
+			return Value{}, fail.New(fail.Invalid, "%s wants float, got a number that is not finite", what)
+		}
+		return Value{}, fail.New(fail.Invalid, "%s wants float, got %s, which is past its range", what, describe(number))
+	}
+	return FloatValue(f + 0), nil // -0 becomes 0
+}
+
+func (t Type) toText(v Value, what string) (Value, error) {
+	if v.Kind != Text && v.Kind != Untyped {
+		return Value{}, t.wants(v, what)
+	}
+	if !utf8.Valid(v.B) {
+		return Value{}, fail.New(fail.Invalid, "%s wants text, got invalid UTF-8", what)
+	}
+	return Value{Kind: Text, B: v.B}, nil
+}
+
+func (t Type) toBytes(v Value, what string) (Value, error) {
+	if v.Kind == Bytes {
+		return v, nil
+	}
+	if v.Kind != Text && v.Kind != Untyped {
+		return Value{}, t.wants(v, what)
+	}
+	b, ok := decodeBase64(v.B)
+	if !ok {
+		return Value{}, fail.New(fail.Invalid, "%s wants bytes as base64 text, got %s", what, describe(v))
+	}
+	return Value{Kind: Bytes, B: b}, nil
+}
+
+// decodeBase64 reads base64 with or without its padding.
+func decodeBase64(text []byte) ([]byte, bool) {
+	encoding := base64.RawStdEncoding
+	if len(text)%4 == 0 {
+		encoding = base64.StdEncoding
+	}
+	for _, c := range text {
+		if c == '\n' || c == '\r' { // which the decoder would skip
+			return nil, false
+		}
+	}
+	b, err := encoding.Strict().AppendDecode(nil, text)
+	return b, err == nil
+}
+
+func (t Type) toTimestamp(v Value, what string) (Value, error) {
+	if v.Kind == Timestamp {
+		return v, nil
+	}
+	number := read(v)
+	if n, ok := number.Int64(); ok {
+		return TimestampValue(n), nil
+	}
+	if v.Kind == Text || v.Kind == Untyped {
+		if ms, ok := ParseTimestamp(v.B); ok {
+			return TimestampValue(ms), nil
+		}
+	}
+	return Value{}, fail.New(fail.Invalid, "%s wants timestamp as ISO-8601 text or milliseconds, got %s", what, describe(v))
+}
+
+// appendList encodes a list of which every element is of the type's element type; null is no element.
+func (t Type) appendList(dst []byte, v Value, what string) ([]byte, error) {
+	if v.Kind == Untyped {
+		raw, err := ParseJSON(nil, v.B)
+		if err != nil {
+			return nil, t.wants(v, what)
+		}
+		v = Raw(raw).Value()
+	}
+	if v.Kind != List {
+		return nil, t.wants(v, what)
+	}
+	dst, at := OpenList(dst)
+	elem := Type{Kind: t.Elem}
+	n := 0
+	var err error
+	Raw(v.B).Elements(func(e Raw) bool {
+		n++
+		if e.IsNull() && t.Elem != TypeJSON {
+			err = fail.New(fail.Invalid, "%s wants %s, got null as element %d", what, t, n)
+			return false
+		}
+		var out []byte
+		if out, err = elem.Append(dst, e.Value(), "an element of "+what); err == nil {
+			dst = out
+		}
+		return err == nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	closeContainer(dst, at)
+	return dst, nil
+}

@@ -1,0 +1,278 @@
+package doc
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// Kind is what a value is. The order of the constants is the order of values across kinds, the three kinds of numbers
+// being one family that is ordered by value.
+type Kind uint8
+
+const (
+	Null Kind = iota
+	Bool
+	Int
+	Float
+	Decimal // a number that is neither an int64 nor the shortest form of a float64, as its digits
+	Text
+	List
+	Object
+	Timestamp
+	Bytes
+	Untyped // text that is still to be read by the type of the field it meets; never stored
+)
+
+var kindNames = [...]string{
+	Null: "null", Bool: "bool", Int: "int", Float: "float", Decimal: "decimal", Text: "text",
+	List: "list", Object: "object", Timestamp: "timestamp", Bytes: "bytes", Untyped: "untyped",
+}
+
+// String names the kind as the language does.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// Tags open every encoded value. They are part of the file format: a tag is never given a second meaning.
+// 11 to 14 are kept for vectors.
+const (
+	tagNull byte = iota
+	tagFalse
+	tagTrue
+	tagInt
+	tagFloat
+	tagDecimal
+	tagText
+	tagList
+	tagObject
+	tagTimestamp
+	tagBytes
+	tagUntyped = 0xff // between a request and its statement only
+)
+
+const (
+	fixedSize       = 1 + 8 // an int, float or timestamp with its tag
+	containerHeader = 1 + 4 // the tag and length of a list or object
+)
+
+// Raw is one encoded value, its tag first. Nil is null, as is a null tag.
+type Raw []byte
+
+// Value is a value in the hand: small ones are in N, larger ones are a view of somebody's bytes in B.
+type Value struct {
+	Kind Kind
+	N    uint64 // Bool 0 or 1; Int and Timestamp (milliseconds) as the bits of an int64; Float as its bits
+	B    []byte // Text, Bytes, Untyped: the content; Decimal: its JSON text; List, Object: the Raw
+}
+
+// BoolValue is b as a value.
+func BoolValue(b bool) Value {
+	if b {
+		return Value{Kind: Bool, N: 1}
+	}
+	return Value{Kind: Bool}
+}
+
+// IntValue is n as a value.
+func IntValue(n int64) Value { return Value{Kind: Int, N: uint64(n)} }
+
+// FloatValue is f as a value.
+func FloatValue(f float64) Value { return Value{Kind: Float, N: math.Float64bits(f)} }
+
+// TimestampValue is a point in time, in milliseconds since 1970 UTC, as a value.
+func TimestampValue(ms int64) Value { return Value{Kind: Timestamp, N: uint64(ms)} }
+
+// TextValue is a text as a value; it keeps b.
+func TextValue(b []byte) Value { return Value{Kind: Text, B: b} }
+
+// Int is the number of an Int or Timestamp value.
+func (v Value) Int() int64 { return int64(v.N) }
+
+// Float is the number of a Float value.
+func (v Value) Float() float64 { return math.Float64frombits(v.N) }
+
+// Bool is the truth of a Bool value.
+func (v Value) Bool() bool { return v.N != 0 }
+
+// IsNumber tells whether v is of one of the three kinds of numbers.
+func (v Value) IsNumber() bool { return v.Kind >= Int && v.Kind <= Decimal }
+
+// Kind is the kind of the encoded value.
+func (r Raw) Kind() Kind {
+	if len(r) == 0 {
+		return Null
+	}
+	return kindOfTag(r[0])
+}
+
+var tagKinds = [...]Kind{
+	tagNull: Null, tagFalse: Bool, tagTrue: Bool, tagInt: Int, tagFloat: Float, tagDecimal: Decimal, tagText: Text,
+	tagList: List, tagObject: Object, tagTimestamp: Timestamp, tagBytes: Bytes,
+}
+
+func kindOfTag(tag byte) Kind {
+	if int(tag) < len(tagKinds) {
+		return tagKinds[tag]
+	}
+	if tag == tagUntyped {
+		return Untyped
+	}
+	return Null
+}
+
+// Value is the encoded value in the hand; its bytes are r's own. Bytes that are no value read as null.
+func (r Raw) Value() Value {
+	if len(r) == 0 {
+		return Value{}
+	}
+	switch tag := r[0]; tag {
+	case tagInt, tagFloat, tagTimestamp:
+		if len(r) < fixedSize {
+			return Value{}
+		}
+		return Value{Kind: tagKinds[tag], N: binary.LittleEndian.Uint64(r[1:])}
+	case tagFalse, tagTrue:
+		return Value{Kind: Bool, N: uint64(tag - tagFalse)}
+	case tagText, tagBytes, tagDecimal, tagUntyped:
+		content, ok := r.content()
+		if !ok {
+			return Value{}
+		}
+		return Value{Kind: kindOfTag(tag), B: content}
+	case tagList, tagObject:
+		return Value{Kind: tagKinds[tag], B: r}
+	}
+	return Value{}
+}
+
+// content is what a text, bytes, decimal or untyped value holds.
+func (r Raw) content() ([]byte, bool) {
+	if len(r) < 2 {
+		return nil, false
+	}
+	if n := int(r[1]); n < 0x80 && len(r) >= 2+n {
+		return r[2 : 2+n], true
+	}
+	n, w := binary.Uvarint(r[1:])
+	if w <= 0 || n > uint64(len(r)-1-w) {
+		return nil, false
+	}
+	return r[1+w : 1+w+int(n)], true
+}
+
+// Int is the number of an encoded int; ok is false for anything else.
+func (r Raw) Int() (n int64, ok bool) {
+	if len(r) != fixedSize || r[0] != tagInt {
+		return 0, false
+	}
+	return int64(binary.LittleEndian.Uint64(r[1:])), true
+}
+
+// Float is the number of an encoded float; ok is false for anything else.
+func (r Raw) Float() (f float64, ok bool) {
+	if len(r) != fixedSize || r[0] != tagFloat {
+		return 0, false
+	}
+	return math.Float64frombits(binary.LittleEndian.Uint64(r[1:])), true
+}
+
+// Timestamp is the milliseconds since 1970 UTC of an encoded timestamp; ok is false for anything else.
+func (r Raw) Timestamp() (ms int64, ok bool) {
+	if len(r) != fixedSize || r[0] != tagTimestamp {
+		return 0, false
+	}
+	return int64(binary.LittleEndian.Uint64(r[1:])), true
+}
+
+// Text is the content of an encoded text; ok is false for anything else.
+func (r Raw) Text() (text []byte, ok bool) {
+	if len(r) == 0 || r[0] != tagText {
+		return nil, false
+	}
+	return r.content()
+}
+
+// IsNull tells whether r is null, absent or present.
+func (r Raw) IsNull() bool { return len(r) == 0 || r[0] == tagNull }
+
+// Append encodes v at the end of dst.
+func Append(dst []byte, v Value) []byte {
+	switch v.Kind {
+	case Bool:
+		return append(dst, tagFalse+byte(v.N&1))
+	case Int:
+		return appendFixed(dst, tagInt, v.N)
+	case Float:
+		return appendFixed(dst, tagFloat, v.N)
+	case Timestamp:
+		return appendFixed(dst, tagTimestamp, v.N)
+	case Text:
+		return appendContent(dst, tagText, v.B)
+	case Bytes:
+		return appendContent(dst, tagBytes, v.B)
+	case Decimal:
+		return appendContent(dst, tagDecimal, v.B)
+	case Untyped:
+		return appendContent(dst, tagUntyped, v.B)
+	case List, Object:
+		return append(dst, v.B...)
+	}
+	return append(dst, tagNull)
+}
+
+func appendFixed(dst []byte, tag byte, n uint64) []byte {
+	return append(dst, tag, byte(n), byte(n>>8), byte(n>>16), byte(n>>24), byte(n>>32), byte(n>>40), byte(n>>48), byte(n>>56))
+}
+
+func appendContent(dst []byte, tag byte, content []byte) []byte {
+	dst = append(dst, tag)
+	dst = appendLength(dst, len(content))
+	return append(dst, content...)
+}
+
+func appendLength(dst []byte, n int) []byte {
+	if n < 0x80 {
+		return append(dst, byte(n))
+	}
+	return binary.AppendUvarint(dst, uint64(n))
+}
+
+// size is how many bytes the value at the head of b takes, by what its head says; 0 where b is no whole value.
+func size(b []byte) int {
+	if len(b) == 0 {
+		return 0
+	}
+	n := 0
+	switch b[0] {
+	case tagNull, tagFalse, tagTrue:
+		return 1
+	case tagInt, tagFloat, tagTimestamp:
+		n = fixedSize
+	case tagText, tagBytes, tagDecimal, tagUntyped:
+		if len(b) < 2 {
+			return 0
+		}
+		if b[1] < 0x80 {
+			n = 2 + int(b[1])
+			break
+		}
+		length, w := binary.Uvarint(b[1:])
+		if w <= 0 || length > uint64(len(b)) {
+			return 0
+		}
+		n = 1 + w + int(length)
+	case tagList, tagObject:
+		if len(b) < containerHeader {
+			return 0
+		}
+		n = containerHeader + int(binary.LittleEndian.Uint32(b[1:]))
+	}
+	if n > len(b) {
+		return 0
+	}
+	return n
+}

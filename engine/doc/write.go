@@ -1,0 +1,213 @@
+package doc
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"strconv"
+	"unicode/utf8"
+)
+
+// AppendJSON appends an encoded value as JSON text without spaces: ints and decimals by their digits, floats by the shortest
+// digits that read back, timestamps as ISO-8601 in UTC, bytes as base64, an object's keys in order. Nil is null.
+func AppendJSON(dst []byte, r Raw) []byte {
+	if len(r) == 0 {
+		return append(dst, "null"...)
+	}
+	switch r[0] {
+	case tagText:
+		if content, ok := r.content(); ok {
+			return AppendQuoted(dst, content)
+		}
+	case tagInt:
+		if len(r) >= fixedSize {
+			return strconv.AppendInt(dst, int64(binary.LittleEndian.Uint64(r[1:])), 10)
+		}
+	case tagList:
+		return appendListJSON(dst, r)
+	case tagObject:
+		return appendObjectJSON(dst, r)
+	}
+	return AppendValueJSON(dst, r.Value())
+}
+
+// AppendValueJSON is AppendJSON for a value in the hand.
+func AppendValueJSON(dst []byte, v Value) []byte {
+	switch v.Kind {
+	case Bool:
+		return strconv.AppendBool(dst, v.Bool())
+	case Int:
+		return strconv.AppendInt(dst, v.Int(), 10)
+	case Float:
+		return AppendFloat(dst, v.Float())
+	case Decimal:
+		return append(dst, v.B...)
+	case Text, Untyped:
+		return AppendQuoted(dst, v.B)
+	case Timestamp:
+		dst = AppendTimestamp(append(dst, '"'), v.Int())
+		return append(dst, '"')
+	case Bytes:
+		dst = base64.StdEncoding.AppendEncode(append(dst, '"'), v.B)
+		return append(dst, '"')
+	case List:
+		return appendListJSON(dst, v.B)
+	case Object:
+		return appendObjectJSON(dst, v.B)
+	}
+	return append(dst, "null"...)
+}
+
+func appendListJSON(dst []byte, r Raw) []byte {
+	dst = append(dst, '[')
+	for b, first := r.body(tagList), true; len(b) > 0; first = false {
+		n := size(b)
+		if n == 0 {
+			break
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		dst = AppendJSON(dst, Raw(b[:n]))
+		b = b[n:]
+	}
+	return append(dst, ']')
+}
+
+func appendObjectJSON(dst []byte, r Raw) []byte {
+	dst = append(dst, '{')
+	for b, first := r.body(tagObject), true; len(b) > 0; first = false {
+		key, value, rest, ok := entry(b)
+		if !ok {
+			break
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		dst = append(AppendQuoted(dst, key), ':')
+		dst = AppendJSON(dst, value)
+		b = rest
+	}
+	return append(dst, '}')
+}
+
+// AppendFloat appends the shortest decimal that reads back as f, with an exponent only below 1e-6 and from 1e21 on.
+// -0 is 0, and what JSON has no number for, NaN and the infinities, is null.
+func AppendFloat(dst []byte, f float64) []byte {
+	const few = 1_000_000 // six places after the point
+	if scaled := math.Round(f * few); math.Abs(scaled) < 1e15 && scaled/few == f {
+		// Fifteen digits name a float64 alone, so these are its shortest form once trailing zeros are gone.
+		return appendScaled(dst, int64(scaled))
+	}
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return append(dst, "null"...)
+	}
+	if abs := math.Abs(f); abs >= 1e-6 && abs < 1e21 {
+		return strconv.AppendFloat(dst, f, 'f', -1, 64)
+	}
+	dst = strconv.AppendFloat(dst, f, 'e', -1, 64)
+	if n := len(dst); dst[n-2] == '0' && dst[n-4] == 'e' { // e-07 is written e-7
+		dst[n-2] = dst[n-1]
+		dst = dst[:n-1]
+	}
+	return dst
+}
+
+// appendScaled appends n millionths.
+func appendScaled(dst []byte, n int64) []byte {
+	if n < 0 {
+		dst = append(dst, '-')
+		n = -n
+	}
+	dst = strconv.AppendInt(dst, n/1_000_000, 10)
+	rest := n % 1_000_000
+	if rest == 0 {
+		return dst
+	}
+	dst = append(dst, '.', byte('0'+rest/100_000), byte('0'+rest/10_000%10), byte('0'+rest/1000%10),
+		byte('0'+rest/100%10), byte('0'+rest/10%10), byte('0'+rest%10))
+	for dst[len(dst)-1] == '0' {
+		dst = dst[:len(dst)-1]
+	}
+	return dst
+}
+
+const (
+	everyByte = 0x0101010101010101
+	highBits  = 0x8080808080808080
+)
+
+// special marks in its high bits the bytes of a word that cannot stand in a JSON string as they are: control characters,
+// quotes, backslashes, and bytes past ASCII, which may be broken UTF-8. Only the lowest mark is exact.
+func special(w uint64) uint64 {
+	quote, slash := w^everyByte*'"', w^everyByte*'\\'
+	return (w | (w-everyByte*0x20)&^w | (quote-everyByte)&^quote | (slash-everyByte)&^slash) & highBits
+}
+
+// plain is the length of the run at the head of s that can stand in a JSON string as it is, bytes past ASCII not counted.
+func plain(s []byte) int {
+	i := 0
+	for ; len(s)-i >= 8; i += 8 {
+		if m := special(binary.LittleEndian.Uint64(s[i:])); m != 0 {
+			return i + bits.TrailingZeros64(m)/8
+		}
+	}
+	for i < len(s) && s[i] >= 0x20 && s[i] < 0x80 && s[i] != '"' && s[i] != '\\' {
+		i++
+	}
+	return i
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendQuoted appends s as a JSON string. Bytes that are no UTF-8 become U+FFFD.
+func AppendQuoted(dst, s []byte) []byte {
+	dst = append(dst, '"')
+	for {
+		n := plain(s)
+		dst = append(dst, s[:n]...)
+		s = s[n:]
+		if len(s) == 0 {
+			return append(dst, '"')
+		}
+		switch c := s[0]; {
+		case c >= 0x80:
+			n, ok := runes(s)
+			dst = append(dst, s[:n]...)
+			s = s[n:]
+			if !ok {
+				dst = append(dst, "\uFFFD"...)
+				s = s[1:]
+			}
+			continue
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c == '\n':
+			dst = append(dst, `\n`...)
+		case c == '\r':
+			dst = append(dst, `\r`...)
+		case c == '\t':
+			dst = append(dst, `\t`...)
+		case c == '\b':
+			dst = append(dst, `\b`...)
+		case c == '\f':
+			dst = append(dst, `\f`...)
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+		s = s[1:]
+	}
+}
+
+// runes is the length of the run of whole runes past ASCII at the head of s; ok is false where it ends at broken UTF-8.
+func runes(s []byte) (n int, ok bool) {
+	for n < len(s) && s[n] >= 0x80 {
+		_, w := utf8.DecodeRune(s[n:])
+		if w == 1 {
+			return n, false
+		}
+		n += w
+	}
+	return n, true
+}
