@@ -70,7 +70,8 @@ type Object struct {
 	Pos
 }
 
-// Item is one `key: value`. A quoted key is a path of one part, whatever it holds.
+// Item is one `key: value`. A quoted key is a path of one part; a document's that reads as a path
+// ("meta.rank") is that path.
 type Item struct {
 	Key   Path
 	Value Expr
@@ -202,8 +203,8 @@ type Binary struct {
 	Pos
 }
 
-// Logic is a flat chain of two or more terms joined by And or Or. A term is itself a Logic of
-// the same operator only where parentheses made it one.
+// Logic is a flat chain of two or more terms joined by And or Or, none of them a Logic of the same
+// operator, whatever parentheses were written.
 type Logic struct {
 	Op    Op
 	Terms []Expr

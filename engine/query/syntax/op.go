@@ -1,0 +1,26 @@
+package syntax
+
+var opNames = [...]string{
+	Eq: "=", Ne: "!=", Lt: "<", Le: "<=", Gt: ">", Ge: ">=", In: "in", Has: "has", Contains: "~",
+	And: "and", Or: "or", Not: "not",
+	Add: "+", Sub: "-", Mul: "*", Div: "/", Mod: "%", Neg: "-",
+	IsNull: "is null", IsNotNull: "is not null",
+}
+
+// operandOf says what is wanted behind an operator.
+var operandOf = func() (out [len(opNames)]string) {
+	for op, name := range opNames {
+		out[op] = "a value behind " + name
+	}
+	out[And] = "a condition behind and"
+	out[Or] = "a condition behind or"
+	return out
+}()
+
+// String is the operator as it is written.
+func (op Op) String() string {
+	if int(op) < len(opNames) {
+		return opNames[op]
+	}
+	return ""
+}

@@ -1,0 +1,392 @@
+package syntax
+
+import (
+	"strconv"
+	"strings"
+
+	"fenec/engine/doc"
+)
+
+// operand reads what operators stand between, with the operators written before it. min is how
+// tightly the operator in front binds.
+func (p *parser) operand(min int, what string) (Expr, int, error) {
+	switch p.tok.kind {
+	case kindName:
+		return p.wordOperand(min, what)
+	case kindInt, kindNumber:
+		x, err := p.number(p.tok.pos, false)
+		return x, 0, err
+	case kindText:
+		at := p.tok.pos
+		return p.literals.one(Literal{Value: p.text(), Pos: at}), 0, nil
+	case kindParam:
+		x, err := p.param()
+		return x, 0, err
+	case '(':
+		return p.parentheses()
+	case '[':
+		return p.list()
+	case '{':
+		return p.object()
+	case '-':
+		return p.negative()
+	}
+	return nil, 0, p.unexpected(what)
+}
+
+// parentheses reads `(expression)`, of which only the height remains.
+func (p *parser) parentheses() (Expr, int, error) {
+	if err := p.enter(0); err != nil {
+		return nil, 0, err
+	}
+	p.advance()
+	x, height, err := p.binary(bindNone, "a value or condition behind (")
+	if err != nil {
+		return nil, 0, err
+	}
+	p.leave()
+	return x, height + 1, p.want(')', "an operator or )")
+}
+
+// negative reads the minus of a number, which is part of the constant, or of an operand.
+func (p *parser) negative() (Expr, int, error) {
+	at := p.tok.pos
+	if k := p.peek().kind; k == kindInt || k == kindNumber {
+		p.advance()
+		x, err := p.number(at, true)
+		return x, 0, err
+	}
+	if err := p.enter(0); err != nil {
+		return nil, 0, err
+	}
+	p.advance()
+	x, height, err := p.operand(bindSign, "a value behind -")
+	if err != nil {
+		return nil, 0, err
+	}
+	p.leave()
+	return &Unary{Op: Neg, X: x, Pos: at}, height + 1, nil
+}
+
+// number reads the current token as a constant that stands at at.
+func (p *parser) number(at Pos, negative bool) (Expr, error) {
+	v, err := p.numberValue(at, negative)
+	if err != nil {
+		return nil, err
+	}
+	p.advance()
+	return p.literals.one(Literal{Value: v, Pos: at}), nil
+}
+
+func (p *parser) numberValue(at Pos, negative bool) (doc.Value, error) {
+	if p.tok.kind == kindInt {
+		n, err := p.integer(negative)
+		return doc.IntValue(n), err
+	}
+	digits := make([]byte, 0, len(p.tok.text)+1)
+	if negative {
+		digits = append(digits, '-')
+	}
+	v, err := doc.ParseNumber(append(digits, plainDigits(p.tok.text)...))
+	if err != nil {
+		return v, p.invalid(at, "%s", err)
+	}
+	return v, nil
+}
+
+// plainDigits is a number without the _ between its digits and the zeros before them.
+func plainDigits(text string) string {
+	text = strings.ReplaceAll(text, "_", "")
+	for len(text) > 1 && text[0] == '0' && isDigit(text[1]) {
+		text = text[1:]
+	}
+	return text
+}
+
+// integer is the current token as an int of 64 bits.
+func (p *parser) integer(negative bool) (int64, error) {
+	const most = 1<<63 - 1
+	limit := uint64(most)
+	if negative {
+		limit++
+	}
+	n := uint64(0)
+	for _, c := range []byte(p.tok.text) {
+		if c == '_' {
+			continue
+		}
+		d := uint64(c - '0')
+		if n > (limit-d)/10 {
+			return 0, p.invalid(p.tok.pos, "an int goes from %d to %d, found %s", -most-1, most, sign(negative)+shorten(p.tok.text))
+		}
+		n = n*10 + d
+	}
+	if negative {
+		return -int64(n), nil
+	}
+	return int64(n), nil
+}
+
+func sign(negative bool) string {
+	if negative {
+		return "-"
+	}
+	return ""
+}
+
+// wordOperand reads a constant, not, case, a function or a path. A word that only leads into an
+// operand (not, case) is a field where no operand follows.
+func (p *parser) wordOperand(min int, what string) (Expr, int, error) {
+	at := p.tok.pos
+	next := p.peek().kind
+	if next == '(' && !p.tok.is("not") {
+		return p.call()
+	}
+	if next != '.' {
+		if v, ok := constant(&p.tok); ok {
+			p.advance()
+			return p.literals.one(Literal{Value: v, Pos: at}), 0, nil
+		}
+		if p.tok.is("not") && beginsOperand(next) {
+			return p.not(min)
+		}
+		if p.tok.is("case") && p.peek().is("when") {
+			return p.caseOf()
+		}
+	}
+	path, err := p.path(what)
+	if err != nil {
+		return nil, 0, err
+	}
+	if p.tok.kind == '(' {
+		return nil, 0, p.unexpected("an operator, as a path is no function")
+	}
+	return p.paths.one(path), 0, nil
+}
+
+// constant is the value of true, false or null.
+func constant(t *token) (doc.Value, bool) {
+	switch {
+	case t.is("true"):
+		return doc.BoolValue(true), true
+	case t.is("false"):
+		return doc.BoolValue(false), true
+	case t.is("null"):
+		return doc.Value{}, true
+	}
+	return doc.Value{}, false
+}
+
+// beginsOperand reports whether an operand may begin with the kind of token.
+func beginsOperand(k kind) bool {
+	switch k {
+	case kindName, kindInt, kindNumber, kindText, kindParam, kindBad, '(', '[', '{', '-':
+		return true
+	}
+	return false
+}
+
+func (p *parser) not(min int) (Expr, int, error) {
+	at := p.tok.pos
+	if min >= bindCompare {
+		return nil, 0, p.invalid(at, "not binds looser than the operator before it; put parentheses around not and its condition")
+	}
+	if err := p.enter(0); err != nil {
+		return nil, 0, err
+	}
+	p.advance()
+	x, height, err := p.binary(bindNot, "a condition behind not")
+	if err != nil {
+		return nil, 0, err
+	}
+	p.leave()
+	return &Unary{Op: Not, X: x, Pos: at}, height + 1, nil
+}
+
+// caseOf reads `case when E then X [when ...] [else Y] end`.
+func (p *parser) caseOf() (Expr, int, error) {
+	out := &Case{Pos: p.tok.pos}
+	if err := p.enter(0); err != nil {
+		return nil, 0, err
+	}
+	p.advance()
+	height := 0
+	part := func(what string) (Expr, error) {
+		x, h, err := p.binary(bindNone, what)
+		height = max(height, h)
+		return x, err
+	}
+	for p.take("when") {
+		var arm When
+		var err error
+		if arm.Cond, err = part("a condition behind when"); err != nil {
+			return nil, 0, err
+		}
+		if err = p.wantWord("then", "an operator or then"); err != nil {
+			return nil, 0, err
+		}
+		if arm.Then, err = part("a value behind then"); err != nil {
+			return nil, 0, err
+		}
+		out.Whens = append(out.Whens, arm)
+	}
+	if p.take("else") {
+		var err error
+		if out.Else, err = part("a value behind else"); err != nil {
+			return nil, 0, err
+		}
+		if err = p.wantWord("end", "an operator or end"); err != nil {
+			return nil, 0, err
+		}
+	} else {
+		out.Else = p.literals.one(Literal{Pos: p.tok.pos})
+		if err := p.wantWord("end", "an operator, when, else or end"); err != nil {
+			return nil, 0, err
+		}
+	}
+	p.leave()
+	return out, height + 1, nil
+}
+
+// list reads `[a, b]`.
+func (p *parser) list() (Expr, int, error) {
+	out := &ListExpr{Pos: p.tok.pos}
+	if err := p.nest(); err != nil {
+		return nil, 0, err
+	}
+	p.advance()
+	items, height, err := p.expressions(']', "a value or ]", "a comma and the next value, or ]")
+	if err != nil {
+		return nil, 0, err
+	}
+	out.Items = items
+	p.unnest()
+	return out, height + 1, nil
+}
+
+// nest goes into a list or object, which is a level of the expression too.
+func (p *parser) nest() error {
+	if p.nesting++; p.nesting > MaxNesting {
+		return p.invalid(p.tok.pos, "lists and objects nest at most %d levels", MaxNesting)
+	}
+	return p.enter(0)
+}
+
+func (p *parser) unnest() {
+	p.nesting--
+	p.leave()
+}
+
+// expressions reads values parted by commas up to the closing token.
+func (p *parser) expressions(closing kind, first, next string) ([]Expr, int, error) {
+	var out []Expr
+	height := 0
+	if p.takeKind(closing) {
+		return out, 0, nil
+	}
+	for {
+		x, h, err := p.binary(bindNone, first)
+		if err != nil {
+			return nil, 0, err
+		}
+		out = append(out, x)
+		height = max(height, h)
+		if p.takeKind(',') {
+			first = "a value behind the comma"
+			continue
+		}
+		return out, height, p.want(closing, next)
+	}
+}
+
+// object reads `{k: v, "k": v}` as a value.
+func (p *parser) object() (Expr, int, error) {
+	out := &ObjectExpr{Pos: p.tok.pos}
+	if err := p.nest(); err != nil {
+		return nil, 0, err
+	}
+	var err error
+	height := 0
+	out.Items, height, err = p.pairs(false)
+	if err != nil {
+		return nil, 0, err
+	}
+	p.unnest()
+	return out, height + 1, nil
+}
+
+// functions are those there are, with the arguments they take; most < 0 is any number.
+var functions = [...]struct {
+	name        string
+	least, most int
+	takes       string
+}{
+	{"lower", 1, 1, "a text"},
+	{"upper", 1, 1, "a text"},
+	{"len", 1, 1, "a text or a list"},
+	{"coalesce", 1, -1, "one value or more"},
+	{"now", 0, 0, "nothing"},
+	{"timestamp", 1, 1, "a text or a number of milliseconds"},
+	{"abs", 1, 1, "a number"},
+	{"round", 1, 1, "a number"},
+	{"bucket", 2, 2, "a timestamp and a number of milliseconds"},
+}
+
+// call reads `name(arguments)`.
+func (p *parser) call() (Expr, int, error) {
+	name := p.tok
+	known := -1
+	for i := range functions {
+		if name.is(functions[i].name) {
+			known = i
+		}
+	}
+	if known < 0 {
+		return nil, 0, p.noFunction()
+	}
+	f := &functions[known]
+	out := &Call{Name: f.name, Pos: name.pos}
+	if err := p.enter(0); err != nil {
+		return nil, 0, err
+	}
+	p.advance()
+	p.advance()
+	args, height, err := p.expressions(')', "a value or )", "a comma and the next value, an operator or )")
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(args) < f.least || f.most >= 0 && len(args) > f.most {
+		return nil, 0, p.invalid(name.pos, "%s takes %s, found %s", f.name, f.takes, arguments(len(args)))
+	}
+	out.Args = args
+	p.leave()
+	return out, height + 1, nil
+}
+
+func arguments(n int) string {
+	switch n {
+	case 0:
+		return "no argument"
+	case 1:
+		return "1 argument"
+	}
+	return strconv.Itoa(n) + " arguments"
+}
+
+// noFunction refuses the current name before a parenthesis.
+func (p *parser) noFunction() error {
+	name := strings.ToLower(p.tok.text)
+	switch {
+	case p.tok.anyOf(aggregates[:]...):
+		return p.later(p.tok.pos, "the aggregate "+name)
+	case p.tok.anyOf("cosine", "l2", "dot", "norm", "normalize"):
+		return p.later(p.tok.pos, "the vector function "+name)
+	case p.tok.anyOf("in", "is", "has", "and", "or"):
+		return p.unexpected("a value before " + name)
+	}
+	names := make([]string, len(functions))
+	for i := range functions {
+		names[i] = functions[i].name
+	}
+	return p.invalid(p.tok.pos, "there is no function %s; there are %s", shorten(p.tok.text), joinAnd(names))
+}

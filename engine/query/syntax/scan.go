@@ -1,0 +1,259 @@
+package syntax
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"fenec/engine/fail"
+)
+
+// scanner cuts a statement into tokens. It stops for good at the first thing it cannot read.
+type scanner struct {
+	text string
+	off  int // of the next character to read
+
+	err error // why the last token is bad
+	bad token // that token
+
+	// The place of text[:placed], so that a place costs only the way from the last one.
+	placed int
+	at     Pos
+}
+
+func newScanner(text string) scanner {
+	return scanner{text: text, at: Pos{Line: 1, Column: 1}}
+}
+
+// place is the line and column of an offset that is not before the last one asked for.
+func (s *scanner) place(off int) Pos {
+	between := s.text[s.placed:off]
+	if i := strings.LastIndexByte(between, '\n'); i >= 0 {
+		s.at.Line += strings.Count(between, "\n")
+		s.at.Column = 1
+		between = between[i+1:]
+	}
+	s.at.Column += utf8.RuneCountInString(between)
+	s.placed = off
+	return s.at
+}
+
+// fail makes the token that ends all scanning.
+func (s *scanner) fail(off int, format string, args ...any) token {
+	pos := s.place(off)
+	s.err = fail.At(fail.Invalid, pos.Line, pos.Column, format, args...)
+	s.bad = token{kind: kindBad, pos: pos}
+	return s.bad
+}
+
+// next is the next token; after the last one it is the end, or the bad token, again and again.
+func (s *scanner) next() token {
+	if s.err != nil {
+		return s.bad
+	}
+	s.blank()
+	start := s.off
+	if start == len(s.text) {
+		return s.token(kindEnd, start)
+	}
+	pair := s.text[start:min(start+2, len(s.text))]
+	switch c := s.text[start]; {
+	case isLetter(c), c == '_':
+		return s.name()
+	case isDigit(c):
+		return s.number()
+	case c == '\'':
+		return s.plainText()
+	case c == '"':
+		return s.jsonText()
+	case c == '$':
+		return s.param()
+	case pair == "!=" || pair == "<>":
+		s.off += 2
+		return s.token(kindNe, start)
+	case pair == "<=":
+		s.off += 2
+		return s.token(kindLe, start)
+	case pair == ">=":
+		s.off += 2
+		return s.token(kindGe, start)
+	case strings.IndexByte("()[]{},.:;@*=<>~+-/%", c) >= 0:
+		s.off++
+		return s.token(kind(c), start)
+	case c >= utf8.RuneSelf:
+		if r, _ := utf8.DecodeRuneInString(s.text[start:]); unicode.IsLetter(r) {
+			return s.name()
+		}
+	}
+	return s.stray(start)
+}
+
+// token is the token from start to where the scanner stands.
+func (s *scanner) token(k kind, start int) token {
+	return token{kind: k, text: s.text[start:s.off], end: s.off, pos: s.place(start)}
+}
+
+// stray refuses a character that begins nothing.
+func (s *scanner) stray(off int) token {
+	r, size := utf8.DecodeRuneInString(s.text[off:])
+	switch {
+	case r == utf8.RuneError && size <= 1:
+		return s.invalid(off)
+	case r == '!':
+		return s.fail(off, `"!" stands only in "!="; negation is not`)
+	case r == '&' || r == '|':
+		return s.fail(off, "%q is no operator; conditions are joined by and, or", r)
+	case r == '`':
+		return s.fail(off, "names are written without quotes, found \"`\"")
+	case unicode.IsPrint(r):
+		return s.fail(off, "%q begins nothing in FenecQL", string(r))
+	}
+	return s.fail(off, "the character %U begins nothing in FenecQL", r)
+}
+
+// invalid refuses a byte that is not UTF-8.
+func (s *scanner) invalid(off int) token {
+	return s.fail(off, "a statement is UTF-8 text, found the byte 0x%02x", s.text[off])
+}
+
+// blank skips white space and comments.
+func (s *scanner) blank() {
+	for s.off < len(s.text) {
+		switch s.text[s.off] {
+		case ' ', '\t', '\n', '\r':
+			s.off++
+		case '-':
+			if !strings.HasPrefix(s.text[s.off:], "--") {
+				return
+			}
+			end := strings.IndexByte(s.text[s.off:], '\n')
+			if end < 0 {
+				end = len(s.text) - s.off
+			}
+			if bad := invalidAt(s.text[s.off : s.off+end]); bad >= 0 {
+				s.off += bad // what follows is refused where it stands
+				return
+			}
+			s.off += end
+		default:
+			return
+		}
+	}
+}
+
+func (s *scanner) name() token {
+	start := s.off
+	s.off = nameEnd(s.text, start)
+	return s.token(kindName, start)
+}
+
+// nameEnd is the offset behind the name that begins at off, off itself where none does.
+func nameEnd(text string, off int) int {
+	start := off
+	for off < len(text) {
+		if c := text[off]; c < utf8.RuneSelf {
+			if !isLetter(c) && c != '_' && (off == start || !isDigit(c)) {
+				break
+			}
+			off++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[off:])
+		if !unicode.IsLetter(r) && (off == start || !unicode.IsDigit(r) && !unicode.IsMark(r)) {
+			break
+		}
+		off += size
+	}
+	return off
+}
+
+// isName reports whether s may be written as a name.
+func isName(s string) bool { return s != "" && nameEnd(s, 0) == len(s) }
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+
+// number reads digits, a fraction and an exponent. A single _ may part two digits.
+func (s *scanner) number() token {
+	start, k := s.off, kindInt
+	if bad, ok := s.digits(); !ok {
+		return bad
+	}
+	if s.peek() == '.' {
+		k = kindNumber
+		s.off++
+		if bad, ok := s.digits(); !ok {
+			return bad
+		}
+	}
+	if s.peek()|0x20 == 'e' {
+		k = kindNumber
+		s.off++
+		if c := s.peek(); c == '+' || c == '-' {
+			s.off++
+		}
+		if bad, ok := s.digits(); !ok {
+			return bad
+		}
+	}
+	if nameEnd(s.text, s.off) > s.off {
+		return s.fail(s.off, "a number ends before a letter, found %s behind %s",
+			quote(s.text[s.off:nameEnd(s.text, s.off)]), shorten(s.text[start:s.off]))
+	}
+	return s.token(k, start)
+}
+
+// digits reads one digit or more; where it cannot, it makes the bad token.
+func (s *scanner) digits() (token, bool) {
+	for {
+		if !isDigit(s.peek()) {
+			return s.fail(s.off, "a number wants a digit here, found %s", s.glimpse()), false
+		}
+		for isDigit(s.peek()) {
+			s.off++
+		}
+		if s.peek() != '_' {
+			return token{}, true
+		}
+		s.off++
+	}
+}
+
+// peek is the byte where the scanner stands, 0 at the end.
+func (s *scanner) peek() byte {
+	if s.off < len(s.text) {
+		return s.text[s.off]
+	}
+	return 0
+}
+
+// glimpse names the character where the scanner stands, for an error.
+func (s *scanner) glimpse() string {
+	if s.off == len(s.text) {
+		return "the end of the statement"
+	}
+	r, _ := utf8.DecodeRuneInString(s.text[s.off:])
+	return quote(string(r))
+}
+
+// maxParam is the highest number a parameter may have.
+const maxParam = 65535
+
+func (s *scanner) param() token {
+	start := s.off
+	s.off++
+	n := 0
+	for isDigit(s.peek()) {
+		n = min(n*10+int(s.text[s.off]-'0'), maxParam+1)
+		s.off++
+	}
+	switch {
+	case s.off == start+1:
+		return s.fail(s.off, "a parameter is $ and a number, found %s", s.glimpse())
+	case nameEnd(s.text, s.off) > s.off:
+		return s.fail(s.off, "a parameter is $ and a number, found %s", s.glimpse())
+	case n == 0 || n > maxParam:
+		return s.fail(start, "parameters are numbered from $1 to $%d, found %s", maxParam, shorten(s.text[start:s.off]))
+	}
+	return s.token(kindParam, start)
+}

@@ -1,0 +1,362 @@
+package syntax
+
+import (
+	"strings"
+
+	"fenec/engine/doc"
+)
+
+const statementNames = "a statement (get, put, insert, set, del, create, drop, explain, describe, collections, compact)"
+
+// statement reads the whole text.
+func (p *parser) statement() (Statement, error) {
+	st, ends, err := p.verb()
+	if err != nil {
+		return nil, err
+	}
+	if p.takeKind(';') {
+		ends = "nothing behind the semicolon"
+	}
+	if p.tok.kind != kindEnd {
+		return nil, p.unexpected(ends)
+	}
+	return st, nil
+}
+
+const theEnd = "the end of the statement"
+
+// verb reads a statement by its first word. ends says what could have gone on where it stopped.
+func (p *parser) verb() (st Statement, ends string, err error) {
+	first := p.tok
+	switch {
+	case p.take("get"), first.is("select"):
+		return p.get(first.is("select"))
+	case p.take("explain"):
+		return p.explain()
+	case p.take("put"):
+		st, err = p.put(false)
+	case p.take("insert"):
+		st, err = p.put(true)
+	case p.take("set"):
+		return p.set()
+	case p.take("del"):
+		return p.del()
+	case p.take("create"):
+		st, err = p.create()
+	case p.take("drop"):
+		st, err = p.drop()
+	case p.take("collections"):
+		st = &Collections{}
+	case p.take("describe"):
+		var c Name
+		c, err = p.collection()
+		st = &Describe{Collection: c}
+	case p.take("compact"):
+		st, err = p.compact()
+	case p.tok.is("alter"):
+		err = p.later(p.tok.pos, "alter collection")
+	default:
+		err = p.noStatement()
+	}
+	return st, theEnd, err
+}
+
+// noStatement refuses a first word, and offers ours for what other languages say.
+func (p *parser) noStatement() error {
+	for _, w := range [...][2]string{{"delete", "del"}, {"update", "set"}, {"find", "get"}, {"upsert", "put"}, {"show", "collections"}} {
+		if p.tok.is(w[0]) {
+			return p.invalid(p.tok.pos, "expected %s, found %s; that is %s here", statementNames, &p.tok, w[1])
+		}
+	}
+	return p.unexpected(statementNames)
+}
+
+func (p *parser) collection() (Name, error) { return p.name("a collection's name") }
+
+func (p *parser) explain() (Statement, string, error) {
+	first := p.tok
+	if !p.take("get") && !first.is("select") {
+		return nil, "", p.unexpected("a get to explain")
+	}
+	st, ends, err := p.get(first.is("select"))
+	if err != nil {
+		return nil, "", err
+	}
+	return &Explain{Get: st.(*Get)}, ends, nil
+}
+
+func (p *parser) compact() (Statement, error) {
+	if p.tok.kind == kindEnd || p.tok.kind == ';' {
+		return &Compact{}, nil
+	}
+	c, err := p.name("a collection's name or the end of the statement")
+	return &Compact{Collection: &c}, err
+}
+
+func (p *parser) drop() (Statement, error) {
+	if err := p.wantWord("collection", "collection behind drop"); err != nil {
+		return nil, err
+	}
+	st := &DropCollection{}
+	var err error
+	if p.tok.is("if") && p.peek().is("exists") {
+		p.advance()
+		p.advance()
+		st.IfExists = true
+	}
+	st.Name, err = p.collection()
+	return st, err
+}
+
+func (p *parser) create() (Statement, error) {
+	switch {
+	case p.take("collection"):
+		return p.createCollection()
+	case p.take("index"):
+		return p.createIndex()
+	}
+	return nil, p.unexpected("collection or index behind create")
+}
+
+// ifNotExists reads the three words where they stand.
+func (p *parser) ifNotExists() (bool, error) {
+	if !p.tok.is("if") || !p.peek().is("not") {
+		return false, nil
+	}
+	p.advance()
+	p.advance()
+	return true, p.wantWord("exists", "exists behind if not")
+}
+
+func (p *parser) createCollection() (Statement, error) {
+	st := &CreateCollection{}
+	var err error
+	if st.IfNotExists, err = p.ifNotExists(); err != nil {
+		return nil, err
+	}
+	if st.Name, err = p.collection(); err != nil {
+		return nil, err
+	}
+	if err = p.want('(', "( and the collection's fields"); err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for {
+		f, err := p.field()
+		if err != nil {
+			return nil, err
+		}
+		if seen[f.Name.Text] {
+			return nil, p.invalid(f.Name.Pos, "field %s is declared twice", f.Name.Text)
+		}
+		seen[f.Name.Text] = true
+		st.Fields = append(st.Fields, f)
+		if p.takeKind(',') {
+			continue
+		}
+		return st, p.want(')', "a comma and the next field, or )")
+	}
+}
+
+// field reads `name type [required] [@index]`.
+func (p *parser) field() (f FieldDef, err error) {
+	if f.Name, err = p.name("a field's name"); err != nil {
+		return f, err
+	}
+	switch f.Name.Text {
+	case "true", "false", "null":
+		return f, p.invalid(f.Name.Pos, "%s is a value and cannot be a field's name", f.Name.Text)
+	}
+	if f.Type, err = p.fieldType(); err != nil {
+		return f, err
+	}
+	for {
+		switch {
+		case p.tok.is("required") && f.Required:
+			return f, p.invalid(p.tok.pos, "field %s is required already", f.Name.Text)
+		case p.tok.kind == '@' && f.Index != 0:
+			return f, p.invalid(p.tok.pos, "field %s has an index already", f.Name.Text)
+		case p.take("required"):
+			f.Required = true
+		case p.tok.kind == '@':
+			if f.Index, err = p.index(); err != nil {
+				return f, err
+			}
+		case p.tok.is("collate"):
+			return f, p.later(p.tok.pos, "collate")
+		case p.tok.kind == ',' || p.tok.kind == ')':
+			return f, nil
+		default:
+			return f, p.unexpected("required, an @index, a comma or )")
+		}
+	}
+}
+
+const typeNames = "a type (bool, int, float, text, bytes, timestamp, json or a list [type])"
+
+// fieldType reads a type's name, or one in brackets.
+func (p *parser) fieldType() (doc.Type, error) {
+	if p.tok.kind != '[' {
+		k, err := p.typeName()
+		return doc.Type{Kind: k}, err
+	}
+	p.advance()
+	if p.tok.kind == '[' {
+		return doc.Type{}, p.invalid(p.tok.pos, "a list holds no lists; a field of lists in lists is json")
+	}
+	elem, err := p.typeName()
+	if err != nil {
+		return doc.Type{}, err
+	}
+	return doc.Type{Kind: doc.TypeList, Elem: elem}, p.want(']', "] behind the type of the list's elements")
+}
+
+var types = [...]struct {
+	name string
+	kind doc.TypeKind
+}{
+	{"bool", doc.TypeBool},
+	{"int", doc.TypeInt},
+	{"float", doc.TypeFloat},
+	{"text", doc.TypeText},
+	{"bytes", doc.TypeBytes},
+	{"timestamp", doc.TypeTimestamp},
+	{"json", doc.TypeJSON},
+}
+
+func (p *parser) typeName() (doc.TypeKind, error) {
+	for _, t := range types {
+		if p.take(t.name) {
+			return t.kind, nil
+		}
+	}
+	for _, t := range [...]string{"vector", "sparse", "f16"} {
+		if p.tok.is(t) {
+			return 0, p.later(p.tok.pos, "the type "+t)
+		}
+	}
+	if p.tok.kind == kindName {
+		return 0, p.invalid(p.tok.pos, "there is no type %s; expected %s", shorten(p.tok.text), typeNames)
+	}
+	return 0, p.unexpected(typeNames)
+}
+
+var indexes = [...]struct {
+	name string
+	kind doc.IndexKind
+}{
+	{"hash", doc.IndexHash},
+	{"unique", doc.IndexUnique},
+	{"sorted", doc.IndexSorted},
+}
+
+const indexNames = "an index (@hash, @unique or @sorted)"
+
+// index reads `@name`.
+func (p *parser) index() (doc.IndexKind, error) {
+	at := p.tok.pos
+	if err := p.want('@', indexNames); err != nil {
+		return 0, err
+	}
+	for _, x := range indexes {
+		if p.take(x.name) {
+			return x.kind, nil
+		}
+	}
+	for _, x := range [...]string{"ttl", "text", "hnsw", "inverted"} {
+		if p.tok.is(x) {
+			return 0, p.later(at, "the index @"+x)
+		}
+	}
+	if p.tok.kind == kindName {
+		return 0, p.invalid(p.tok.pos, "there is no index @%s; expected %s", shorten(strings.ToLower(p.tok.text)), indexNames)
+	}
+	return 0, p.unexpected("the name of an index behind @")
+}
+
+func (p *parser) createIndex() (Statement, error) {
+	st := &CreateIndex{}
+	var err error
+	if st.IfNotExists, err = p.ifNotExists(); err != nil {
+		return nil, err
+	}
+	if err = p.wantWord("on", "on and a collection's name"); err != nil {
+		return nil, err
+	}
+	if st.Collection, err = p.collection(); err != nil {
+		return nil, err
+	}
+	if err = p.want('(', "( and the field or path to index"); err != nil {
+		return nil, err
+	}
+	if st.On, err = p.path("a field or path to index"); err != nil {
+		return nil, err
+	}
+	if err = p.want(')', ") behind the field or path to index"); err != nil {
+		return nil, err
+	}
+	st.Index, err = p.index()
+	return st, err
+}
+
+// put reads `C {...}`, `C [{...}, ...]` or `C $1`, with an optional into where insert is set.
+func (p *parser) put(insert bool) (Statement, error) {
+	st := &Put{Insert: insert}
+	if insert && p.tok.is("into") && p.peek().kind == kindName {
+		p.advance()
+	}
+	var err error
+	if st.Collection, err = p.collection(); err != nil {
+		return nil, err
+	}
+	st.Pos = p.tok.pos
+	switch p.tok.kind {
+	case kindParam:
+		x, err := p.param()
+		if err != nil {
+			return nil, err
+		}
+		st.Param = x.N
+	case '{':
+		row, err := p.row()
+		if err != nil {
+			return nil, err
+		}
+		st.Rows = []Object{row}
+	case '[':
+		p.advance()
+		st.Rows, err = p.rows()
+	default:
+		return nil, p.unexpected("a document {...}, a list of them or a parameter")
+	}
+	return st, err
+}
+
+// rows reads the documents behind [.
+func (p *parser) rows() ([]Object, error) {
+	out := []Object{}
+	if p.takeKind(']') {
+		return out, nil
+	}
+	for {
+		if p.tok.kind != '{' {
+			return nil, p.unexpected("a document {...}")
+		}
+		row, err := p.row()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, row)
+		if p.takeKind(',') {
+			continue
+		}
+		return out, p.want(']', "a comma and the next document, or ]")
+	}
+}
+
+// row reads the fields and paths of a document.
+func (p *parser) row() (Object, error) {
+	at := p.tok.pos
+	items, err := p.items()
+	return Object{Items: items, Pos: at}, err
+}
