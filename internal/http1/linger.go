@@ -1,59 +1,59 @@
 package http1
 
-import (
-	"time"
-)
+import "time"
 
 // discardable reports whether what is left of the body may be read away, so
 // that the connection can be kept.
-func (c *conn) discardable(r *Request) bool {
+func (r *Request) discardable() bool {
 	if r.body.err != nil {
-		return !c.broken
+		return r.body.ended()
 	}
 	return !r.expects && (r.chunked || r.body.left <= maxDiscard)
 }
 
 // discard reads the rest of the body away and reports whether it ended within
 // its bounds.
-func (c *conn) discard(r *Request) bool {
-	var sink [4 << 10]byte
+func (r *Request) discard() bool {
+	if r.body.err != nil {
+		return r.body.ended()
+	}
+	sink := make([]byte, 4<<10)
 	until := time.Now().Add(lingerTime)
 	for read := 0; r.body.err == nil; {
-		n, _ := c.readBody(r, sink[:], until)
+		n, _ := r.body.read(sink, until, 0)
 		if read += n; read > maxDiscard {
 			return false
 		}
 	}
-	return !c.broken
+	return r.body.ended()
 }
 
-// refuse answers a head that cannot be served; the connection ends.
-func (c *conn) refuse(bad *Error) {
+// refuse answers a head that cannot be served, or a connection past the cap; the
+// connection ends.
+func (c *conn) refuse(a Answer) {
 	r := &c.req
 	if r.ID == nil {
 		r.ID = c.makeID()
 	}
-	r.Method, r.Minor = "", 1
-	a := bad.Answer()
-	c.broken = true
+	r.body.fail(400, "the request was refused")
 	if c.send(r, &a, true) == nil {
 		c.linger(r)
 	}
 }
 
 // linger closes the sending half and reads what the client is still sending for
-// a moment: closed with bytes unread, the socket would be reset, and the client
-// could lose the answer. A client that was answered in full has nothing under
-// way.
+// a moment: closed with bytes unread, the socket would be reset and the client
+// could lose the answer. One that was read to its end has nothing under way.
 func (c *conn) linger(r *Request) {
 	half, ok := c.nc.(interface{ CloseWrite() error })
-	if !ok || !c.broken && r.body.err != nil && c.start == c.end || half.CloseWrite() != nil {
+	if !ok || r.body.ended() && c.start == c.end || half.CloseWrite() != nil {
 		return
 	}
-	var sink [8 << 10]byte
+	sink := make([]byte, 16<<10)
 	until := time.Now().Add(lingerTime)
+	c.idleness = true // a shutdown does not wait for this
 	for read := 0; read < lingerBytes; {
-		n, err := c.read(sink[:], until)
+		n, err := c.read(sink, until)
 		if err != nil {
 			return
 		}

@@ -7,18 +7,24 @@ import (
 	"time"
 )
 
+// answerStart is what every answer begins with.
+const answerStart = "HTTP/1.1 "
+
 // peer is a request's context: what is known of the client at the other end.
 type peer struct {
-	conn *conn
+	conn    *conn
+	checked atomic.Int64 // when the socket was last looked at, in ns since the connection began
 
 	mu       sync.Mutex
 	err      error
 	done     chan struct{} // made by the first Done, closed as err is set
 	watch    chan struct{} // closed as the watcher ends; nil without one
-	stopping atomic.Bool   // the watcher is to end
-	stream   atomic.Bool   // a stream runs: closing the sending half is leaving
-	checked  atomic.Int64  // when the socket was last looked at, in ns since the connection began
-	probed   bool          // the head's first bytes went out to see whether anyone is there
+	reading  bool          // the body is not read yet: the socket is its reader's
+	stopping bool          // the watcher is to end
+	stream   bool          // a stream runs: closing the sending half is leaving
+	sealed   bool          // the answer is being written: no more probes
+	probed   bool          // answerStart went out to see whether anyone is there
+	sent     int           // how much of it
 }
 
 var _ context.Context = (*peer)(nil)
@@ -29,111 +35,158 @@ func (p *peer) Value(any) any               { return nil }
 // Err looks at the socket now and then.
 func (p *peer) Err() error {
 	now := int64(time.Since(p.conn.began))
-	if last := p.checked.Load(); now-last >= int64(probeInterval) && p.checked.CompareAndSwap(last, now) {
-		p.check()
-	}
-	if p.conn.server.stopped.Load() {
-		p.fail()
+	look := false
+	if last := p.checked.Load(); now-last >= int64(probeInterval) {
+		look = p.checked.CompareAndSwap(last, now)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if look {
+		p.checkLocked()
+	}
 	return p.err
 }
 
-func (p *peer) fail() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.err == nil {
-		p.err = context.Canceled
-		if p.done != nil {
-			close(p.done)
-		}
-	}
-}
-
-// check looks at the socket and draws the conclusion.
-func (p *peer) check() {
-	raw := p.conn.raw
-	if raw == nil {
-		return
-	}
-	reset, ended := look(raw)
-	switch {
-	case reset, ended && p.stream.Load():
-		p.fail()
-	case ended:
-		p.probe()
-	}
-}
-
-// probe sends the first bytes any answer begins with to a client that has
-// closed its sending half: one that waits for the answer takes them, one that
-// is gone resets the connection, which the next look sees.
-func (p *peer) probe() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.probed || p.stream.Load() {
-		return
-	}
-	p.probed = true
-	p.conn.probe()
-}
-
-// Done starts a watcher that waits on the socket until the client is gone.
+// Done starts a watcher, once the body has been read, that waits on the socket
+// until the client is gone.
 func (p *peer) Done() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.done != nil {
-		return p.done
-	}
-	p.done = make(chan struct{})
-	if p.err != nil {
-		close(p.done)
-		return p.done
-	}
-	if p.conn.raw != nil {
-		p.watch = make(chan struct{})
-		go p.wait(p.watch)
+	if p.done == nil {
+		p.done = make(chan struct{})
+		if p.err != nil {
+			close(p.done)
+		}
+		p.watchLocked()
 	}
 	return p.done
 }
 
-// wait is the watcher: every edge on the socket is looked at.
-func (p *peer) wait(ended chan<- struct{}) {
-	defer close(ended)
-	p.conn.raw.Read(func(uintptr) bool {
-		if !p.stopping.Load() {
-			p.check()
-		}
-		return p.stopping.Load() || p.failed()
-	})
-}
-
-func (p *peer) failed() bool {
+// fail tells the context that its client, or the server, is gone.
+func (p *peer) fail() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.err != nil
+	p.failLocked()
 }
 
-// end stops the watcher: the request is over.
-func (p *peer) end() {
-	p.mu.Lock()
-	watch := p.watch
-	p.mu.Unlock()
-	if watch == nil {
+func (p *peer) failLocked() {
+	if p.err != nil {
 		return
 	}
-	p.stopping.Store(true)
-	p.conn.wake()
-	<-watch
-	p.conn.armed = time.Time{}
+	p.err = context.Canceled
+	if p.done != nil {
+		close(p.done)
+	}
+}
+
+// checkLocked looks at the socket and draws the conclusion. A client that has
+// closed its sending half is sent the first bytes any answer begins with: one
+// that waits for the answer takes them, one that is gone resets the connection,
+// which the next look sees.
+func (p *peer) checkLocked() {
+	if p.conn.socket == nil || p.err != nil {
+		return
+	}
+	switch reset, ended := look(p.conn.socket); {
+	case reset, ended && p.stream:
+		p.failLocked()
+	case ended && !p.sealed && !p.probed && p.conn.outbound.raw != nil:
+		p.probed = true
+		p.sent, _ = p.conn.writeNow([]byte(answerStart))
+	}
+}
+
+func (p *peer) watchLocked() {
+	if p.done == nil || p.watch != nil || p.reading || p.stopping || p.err != nil || p.conn.socket == nil {
+		return
+	}
+	p.watch = make(chan struct{})
+	go p.wait(p.watch)
+}
+
+// wait is the watcher: at every edge on the socket it looks. A deadline that
+// passes meanwhile is none of its own, unless end has set it.
+func (p *peer) wait(ended chan<- struct{}) {
+	defer close(ended)
+	over := false
+	for !over {
+		err := p.conn.socket.Read(func(uintptr) bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.checkLocked()
+			over = p.stopping || p.err != nil
+			return over
+		})
+		if err != nil && !timedOut(err) {
+			p.fail()
+			return
+		}
+		p.conn.nc.SetReadDeadline(time.Time{})
+		p.mu.Lock()
+		over = over || p.stopping
+		p.mu.Unlock()
+	}
 }
 
 // reset makes the context ready for the connection's next request.
 func (p *peer) reset() {
 	p.mu.Lock()
-	p.err, p.done, p.watch, p.probed = nil, nil, nil, false
+	defer p.mu.Unlock()
+	p.err, p.done, p.watch = nil, nil, nil
+	p.reading, p.stopping, p.stream, p.sealed, p.probed, p.sent = false, false, false, false, false, 0
+	if p.conn.server.stopped.Load() {
+		p.err = context.Canceled
+	}
+}
+
+// bodyEnded lets a watcher have the socket.
+func (p *peer) bodyEnded() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reading {
+		p.reading = false
+		p.watchLocked()
+	}
+}
+
+// seal ends probing, as the answer is about to be written, and reports
+// how much of its start went out already.
+func (p *peer) seal() (sent int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sealed = true
+	return p.sent
+}
+
+// invite sends a 100 Continue, unless the client has closed its sending half:
+// then no more of the body will come.
+func (p *peer) invite() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.probed {
+		return nil
+	}
+	return p.conn.write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
+}
+
+// streaming begins a stream, which a client leaves by closing its sending half.
+func (p *peer) streaming() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stream = true
+	p.checkLocked()
+}
+
+// end stops the watcher: the request is over.
+func (p *peer) end() {
+	p.mu.Lock()
+	p.stopping = true
+	watch := p.watch
 	p.mu.Unlock()
-	p.stopping.Store(false)
-	p.stream.Store(false)
+	if watch == nil {
+		return
+	}
+	p.conn.wake()
+	<-watch
+	p.conn.armed = time.Time{}
 }

@@ -25,20 +25,15 @@ type Request struct {
 	close   bool // the client asked for it, or speaks HTTP/1.0
 	expects bool // 100-continue, and the client has been told nothing yet
 	body    body
+	whole   []byte // what Body read
+	taken   bool   // Body has read it
 	ctx     peer
 	conn    *conn
 }
 
 // Get is the value of the first header of that name in any case, nil where
 // there is none.
-func (r *Request) Get(name string) []byte {
-	for i := range r.Headers {
-		if foldEqualAny(r.Headers[i].Name, name) {
-			return r.Headers[i].Value
-		}
-	}
-	return nil
-}
+func (r *Request) Get(name string) []byte { return get(r.Headers, name) }
 
 // Length is the body's length in bytes, -1 where it is chunked.
 func (r *Request) Length() int64 {
@@ -64,10 +59,6 @@ func (r *Request) KeepAlive() bool { return !r.close && !r.conn.server.draining.
 // A client that only closes its sending half still gets its answer. While the
 // Stream of an answer without a length runs, it counts as gone.
 func (r *Request) Context() context.Context { return &r.ctx }
-
-// Scratch is a buffer of length 0 that the handler may append the answer's body
-// into; given back as Answer.Body it is sent without another copy.
-func (r *Request) Scratch() []byte { return r.conn.scratch() }
 
 // read takes over what the parser found in a whole head.
 func (r *Request) read(p *headParser, head []byte) *Error {

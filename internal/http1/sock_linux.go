@@ -1,6 +1,7 @@
 package http1
 
 import (
+	"net"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -30,4 +31,17 @@ func quiet(raw syscall.RawConn) bool {
 		ok = err == unix.EAGAIN
 	})
 	return ok && err == nil
+}
+
+// socket is the socket below a connection, TLS or not; nil where there is none.
+func socket(nc net.Conn) syscall.RawConn {
+	if t, ok := nc.(interface{ NetConn() net.Conn }); ok {
+		nc = t.NetConn()
+	}
+	if s, ok := nc.(syscall.Conn); ok {
+		if raw, err := s.SyscallConn(); err == nil {
+			return raw
+		}
+	}
+	return nil
 }

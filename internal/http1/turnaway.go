@@ -35,13 +35,9 @@ func (c *conn) turnAway() {
 		return
 	}
 	c.begin()
-	r := &c.req
-	r.ID, r.Minor = c.makeID(), 1
 	a := ErrorAnswerRetry(503, "there are too many connections", 1)
-	c.broken = true
-	if c.send(r, &a, true) == nil {
-		c.linger(r)
-	}
+	a.Close = true
+	c.refuse(a)
 }
 
 // wake ends the wait of an idle connection as a shutdown begins.

@@ -6,111 +6,101 @@ import (
 	"time"
 )
 
-// directWriter tries a write on a socket at once, so that a deadline need be
-// set only for a client that does not keep up.
-type directWriter struct {
-	raw syscall.RawConn
-	p   []byte
-	n   int
-	err error
-	try func(fd uintptr) bool
+// maxWrite is the most one write under a deadline takes at a time, so that the
+// deadline moves on while a slow client keeps reading.
+const maxWrite = 1 << 20
+
+// outbound is the sending half of a connection. A write is tried on the socket
+// at once; only for a peer that does not keep up a deadline is set.
+type outbound struct {
+	to     net.Conn
+	raw    syscall.RawConn // the socket where bytes go to it as they are, without TLS
+	skip   int             // bytes at the head of the next write that went out already
+	p      []byte
+	n      int
+	err    error
+	try    func(fd uintptr) bool // writes p once; made once so that a write allocates nothing
+	vector [2][]byte
+	pieces net.Buffers
 }
 
-func (d *directWriter) init(raw syscall.RawConn) {
-	d.raw = raw
-	d.try = func(fd uintptr) bool {
+func (o *outbound) init(nc net.Conn) {
+	o.to = nc
+	if s, ok := nc.(syscall.Conn); ok {
+		o.raw, _ = s.SyscallConn()
+	}
+	o.try = func(fd uintptr) bool {
 		for {
-			d.n, d.err = syscall.Write(int(fd), d.p)
-			if d.err != syscall.EINTR {
+			o.n, o.err = syscall.Write(int(fd), o.p)
+			if o.err != syscall.EINTR {
 				return true
 			}
 		}
 	}
 }
 
-// write writes what fits into the socket's buffer.
-func (d *directWriter) write(p []byte) (int, error) {
-	d.p, d.n, d.err = p, 0, nil
-	err := d.raw.Write(d.try)
-	d.p = nil
-	if err != nil {
+// write writes all of p. It fails where the peer takes nothing for WriteTimeout.
+func (o *outbound) write(p []byte) error {
+	p, o.skip = p[o.skip:], 0
+	n, err := o.writeNow(p)
+	if err != nil || n == len(p) {
+		return err
+	}
+	return o.writeSlow(p[n:])
+}
+
+// writeNow writes what the socket takes without waiting.
+func (o *outbound) writeNow(p []byte) (int, error) {
+	if o.raw == nil || len(p) == 0 {
+		return 0, nil
+	}
+	o.p = p
+	err := o.raw.Write(o.try)
+	o.p = nil
+	switch {
+	case err != nil:
 		return 0, err
+	case o.err == syscall.EAGAIN:
+		return 0, nil
+	case o.err != nil:
+		return 0, o.err
 	}
-	if d.n < 0 {
-		d.n = 0
-	}
-	if d.err == syscall.EAGAIN {
-		d.err = nil
-	}
-	return d.n, d.err
+	return o.n, nil
 }
 
-// answerStart is what every answer begins with.
-const answerStart = "HTTP/1.1 "
-
-// write writes all of p.
-func (c *conn) write(p []byte) error {
-	p = c.kept(p)
-	if c.direct.raw != nil {
-		n, err := c.direct.write(p)
-		if err != nil || n == len(p) {
-			return err
-		}
-		p = p[n:]
-	}
-	return c.writeSlow(p)
-}
-
-// kept drops the start of the answer where a probe has sent it.
-func (c *conn) kept(p []byte) []byte {
-	if c.promised && len(p) >= len(answerStart) {
-		c.promised = false
-		return p[len(answerStart):]
-	}
-	return p
-}
-
-// writeSlow writes under a deadline that moves on as the client takes bytes.
-func (c *conn) writeSlow(p []byte) error {
+// writeSlow writes under a deadline that moves on as the peer takes bytes.
+func (o *outbound) writeSlow(p []byte) error {
 	for len(p) > 0 {
-		if err := c.nc.SetWriteDeadline(time.Now().Add(WriteTimeout)); err != nil {
+		if err := o.to.SetWriteDeadline(time.Now().Add(WriteTimeout)); err != nil {
 			return err
 		}
-		n, err := c.nc.Write(p[:min(len(p), 1<<20)])
+		n, err := o.to.Write(p[:min(len(p), maxWrite)])
 		if err != nil {
 			return err
 		}
 		p = p[n:]
 	}
-	return c.nc.SetWriteDeadline(time.Time{})
+	return o.to.SetWriteDeadline(time.Time{})
 }
 
-// writeBoth writes two pieces, together where the system can.
-func (c *conn) writeBoth(a, b []byte) error {
-	a = c.kept(a)
-	if c.direct.raw == nil || len(b) > 1<<20 {
-		if err := c.write(a); err != nil {
+// writeBoth writes two pieces, in one system call where that can be.
+func (o *outbound) writeBoth(a, b []byte) error {
+	a, o.skip = a[o.skip:], 0
+	if o.raw == nil || len(b) > maxWrite {
+		if err := o.write(a); err != nil {
 			return err
 		}
-		return c.write(b)
+		return o.writeSlow(b)
 	}
-	if err := c.nc.SetWriteDeadline(time.Now().Add(WriteTimeout)); err != nil {
+	if err := o.to.SetWriteDeadline(time.Now().Add(WriteTimeout)); err != nil {
 		return err
 	}
-	c.vector = append(c.vector[:0], a, b)
-	v := c.vector
-	if _, err := (*net.Buffers)(&v).WriteTo(c.nc); err != nil {
+	o.vector = [2][]byte{a, b}
+	o.pieces = o.vector[:]
+	_, err := o.pieces.WriteTo(o.to)
+	o.vector = [2][]byte{}
+	if err != nil {
 		return err
 	}
-	return c.nc.SetWriteDeadline(time.Time{})
-}
-
-// probe sends the start of the answer ahead of it.
-func (c *conn) probe() {
-	if c.direct.raw == nil {
-		return
-	}
-	if n, err := c.direct.write([]byte(answerStart)); err == nil && n == len(answerStart) {
-		c.promised = true
-	}
+	return o.to.SetWriteDeadline(time.Time{})
 }

@@ -9,12 +9,11 @@ import (
 // blocks of 16 KiB; Flush sends what has been. A write fails once the client
 // takes nothing for WriteTimeout or is gone.
 type Writer struct {
-	conn  *conn
-	mode  writerMode
-	left  int64 // of a body of known length
-	held  []byte
-	err   error
-	wrote bool // the head went out
+	conn *conn
+	mode writerMode
+	left int64  // of a body of known length
+	held []byte // the head at first, and what has not gone out yet
+	err  error
 }
 
 type writerMode uint8
@@ -51,7 +50,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		if w.err = w.conn.writeBoth(w.held, p); w.err != nil {
 			return 0, w.err
 		}
-		w.wrote, w.held = true, w.held[:0]
+		w.held = w.held[:0]
 		p = nil
 	}
 	w.held = append(w.held, p...)
@@ -68,7 +67,7 @@ func (w *Writer) WriteString(s string) (int, error) { return w.Write([]byte(s)) 
 func (w *Writer) Flush() error {
 	if w.err == nil && len(w.held) > 0 {
 		w.err = w.conn.write(w.held)
-		w.wrote, w.held = true, w.held[:0]
+		w.held = w.held[:0]
 	}
 	return w.err
 }

@@ -1,0 +1,135 @@
+package http1
+
+import (
+	"errors"
+	"runtime/debug"
+	"unsafe"
+)
+
+// answer has the handler serve the request and writes what it answers. It
+// reports whether the connection goes on.
+func (c *conn) answer() bool {
+	r := &c.req
+	a, ok := c.call(r)
+	if !ok {
+		a = ErrorAnswer(500, "the request could not be served")
+		a.Close = true
+	}
+	closing := a.Close || r.close || c.server.draining.Load() || !r.discardable()
+	c.skip = r.ctx.seal()
+	err := c.send(r, &a, closing)
+	r.ctx.end()
+	if err != nil {
+		return false
+	}
+	if closing || !r.discard() {
+		c.linger(r)
+		return false
+	}
+	return true
+}
+
+// call runs the handler; a panic of it is logged and is no answer.
+func (c *conn) call(r *Request) (a Answer, ok bool) {
+	defer func() {
+		if !ok {
+			c.logPanic(recover())
+		}
+	}()
+	return c.server.Handler.Serve(r), true
+}
+
+func (c *conn) logPanic(reason any) {
+	c.server.Log.Error().Interface("panic", reason).Bytes("request_id", c.req.ID).
+		Str("method", c.req.Method).Bytes("path", c.req.Path).Bytes("stack", debug.Stack()).Msg("a handler panicked")
+}
+
+// send writes the answer.
+func (c *conn) send(r *Request, a *Answer, closing bool) error {
+	c.head = c.head[:0]
+	if a.Raw != nil {
+		if a.Stream == nil {
+			return c.write(a.Raw)
+		}
+		return c.stream(r, a, writePlain, a.Raw)
+	}
+	if a.Stream == nil {
+		return c.sendWhole(r, a, closing)
+	}
+	length, mode := int64(-1), writeChunked
+	if a.Length > 0 {
+		length, mode = a.Length, writeLength
+	} else if r.Minor == 0 {
+		mode = writePlain
+	}
+	c.head = appendHead(c.head, a, r, length, closing)
+	if r.Method == "HEAD" || bodiless(a.Status) {
+		return c.write(c.head)
+	}
+	return c.stream(r, a, mode, c.head)
+}
+
+func (c *conn) sendWhole(r *Request, a *Answer, closing bool) error {
+	c.head = appendHead(c.head, a, r, int64(len(a.Body)), closing)
+	body := a.Body
+	if r.Method == "HEAD" || bodiless(a.Status) {
+		body = nil
+	}
+	switch {
+	case len(body) == 0:
+		return c.write(c.head)
+	case c.scratched(body) && len(c.head) <= headRoom:
+		at := headRoom - len(c.head)
+		copy(c.scratch[at:], c.head)
+		return c.write(c.scratch[at : headRoom+len(body)])
+	case len(body) <= copyBody:
+		c.head = append(c.head, body...)
+		return c.write(c.head)
+	default:
+		return c.writeBoth(c.head, body)
+	}
+}
+
+// Scratch is a buffer of length 0 that the handler may append the answer's body
+// into: given back as Answer.Body, or grown from there by append, it goes out
+// with its head in one write and is not copied.
+func (r *Request) Scratch() []byte {
+	c := r.conn
+	if c.scratch == nil {
+		c.scratch = make([]byte, headRoom, readBuffer)
+	}
+	return c.scratch[headRoom:headRoom]
+}
+
+// scratched reports whether a body lies in the scratch buffer.
+func (c *conn) scratched(body []byte) bool {
+	return cap(c.scratch) > headRoom && unsafe.SliceData(body) == unsafe.SliceData(c.scratch[headRoom:cap(c.scratch)])
+}
+
+// stream writes the head and lets the handler write the body.
+func (c *conn) stream(r *Request, a *Answer, mode writerMode, head []byte) error {
+	w := &Writer{conn: c, mode: mode, left: a.Length, held: append(make([]byte, 0, streamBlock+64), head...)}
+	if mode == writeChunked || mode == writePlain && a.Raw == nil {
+		r.ctx.streaming()
+	}
+	err := c.pump(a, w)
+	if err != nil {
+		return err
+	}
+	return w.finish()
+}
+
+var errPanicked = errors.New("the stream's author panicked")
+
+func (c *conn) pump(a *Answer, w *Writer) (err error) {
+	ok := false
+	defer func() {
+		if !ok {
+			c.logPanic(recover())
+			err = errPanicked
+		}
+	}()
+	err = a.Stream(w)
+	ok = true
+	return err
+}

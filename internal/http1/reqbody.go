@@ -1,0 +1,118 @@
+package http1
+
+import (
+	"io"
+	"time"
+)
+
+// Body reads the whole body, of at most limit bytes, or MaxBody where limit is
+// not positive. A client that waits to be told so is told to go on. The error is
+// an *Error with status 413, 400 or 408; the connection closes after it
+// whatever is answered. A second call answers the same as the first.
+func (r *Request) Body(limit int64) ([]byte, error) {
+	if limit <= 0 {
+		limit = MaxBody
+	}
+	b := &r.body
+	switch {
+	case b.broken():
+		return nil, b.err
+	case r.taken:
+		return r.whole, nil
+	case b.total > 0:
+		return nil, refuse(400, "part of the body was read as a stream")
+	case !r.chunked && r.length > limit:
+		return nil, b.fail(413, "the body is %d bytes, over the limit of %d", r.length, limit)
+	}
+	if err := r.invite(); err != nil {
+		return nil, err
+	}
+	in := &r.conn.inbound
+	if !r.chunked && r.length <= int64(in.end-in.start) { // it came with the head
+		end := in.start + int(r.length)
+		r.whole, r.taken = in.buf[in.start:end:end], true
+		in.start = end
+		b.left, b.total, b.err = 0, r.length, io.EOF
+		r.ctx.bodyEnded()
+		return r.whole, nil
+	}
+	whole, err := r.gather(limit)
+	if err != nil {
+		return nil, err
+	}
+	r.whole, r.taken = whole, true
+	r.ctx.bodyEnded()
+	return whole, nil
+}
+
+// gather reads a body that did not come with its head into the connection's
+// buffer for those.
+func (r *Request) gather(limit int64) ([]byte, error) {
+	b, c := &r.body, r.conn
+	whole := c.whole[:0]
+	if cap(whole) == 0 {
+		whole = make([]byte, 0, min(max(r.length, readBuffer), keepBuffer))
+	}
+	began := time.Now()
+	for {
+		if len(whole) == cap(whole) {
+			// At most twice what has come, so that a length alone takes no
+			// memory; a byte past the limit, so that going over it is seen.
+			size := 2 * int64(cap(whole))
+			if !r.chunked {
+				size = min(size, r.length)
+			}
+			whole = append(make([]byte, 0, min(size, limit+1)), whole...)
+		}
+		until := began.Add(BodyTimeout + time.Duration(len(whole)/BodyRate)*time.Second)
+		n, err := b.read(whole[len(whole):cap(whole)], until, 0)
+		whole = whole[:len(whole)+n]
+		if int64(len(whole)) > limit {
+			return nil, b.fail(413, "the body is over the limit of %d bytes", limit)
+		}
+		if b.ended() {
+			if cap(whole) <= keepBuffer {
+				c.whole = whole
+			}
+			return whole, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// BodyReader reads the body as it comes, of any size; each wait for the client
+// is bounded by BodyTimeout. Its errors are those of Body, and io.EOF.
+func (r *Request) BodyReader() io.Reader { return (*bodyReader)(r) }
+
+type bodyReader Request
+
+func (b *bodyReader) Read(p []byte) (int, error) {
+	r := (*Request)(b)
+	if err := r.invite(); err != nil {
+		return 0, err
+	}
+	n, err := r.body.read(p, time.Time{}, BodyTimeout)
+	if r.body.err != nil {
+		r.ctx.bodyEnded()
+	}
+	return n, err
+}
+
+// invite sends the 100 Continue a client waits for, unless its body is on its
+// way already.
+func (r *Request) invite() error {
+	if !r.expects {
+		return nil
+	}
+	r.expects = false
+	c := r.conn
+	if r.body.err != nil || c.start < c.end {
+		return nil
+	}
+	if err := r.ctx.invite(); err != nil {
+		return r.body.fail(400, "the client was gone before its body")
+	}
+	return nil
+}

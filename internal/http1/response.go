@@ -1,0 +1,128 @@
+package http1
+
+// Response is the head of an upstream's answer. Its slices point into what it
+// was parsed from.
+type Response struct {
+	Status  int
+	Minor   int // HTTP/1.Minor: 0, or 1 for 1.1 and anything later
+	Headers []Header
+	Head    []byte // raw, blank line included
+	Length  int64  // of the body that follows: 0 where the status or a HEAD allows none, -1 where it is chunked or ends with the connection
+	Chunked bool
+	Close   bool // the connection takes no further request
+}
+
+// Get is the value of the first header of that name in any case, nil where
+// there is none.
+func (r *Response) Get(name string) []byte { return get(r.Headers, name) }
+
+// ParseResponse reads a whole head, blank line included and nothing after it,
+// that answers a request of the method. The error is an *Error with status 502.
+func ParseResponse(head []byte, method string) (Response, error) {
+	var p headParser
+	var r Response
+	n, err := p.parse(head)
+	switch {
+	case err != nil:
+	case n == 0:
+		err = refuse(502, "the head of the answer is not whole")
+	case n < len(head):
+		err = refuse(502, "there is more than a head")
+	default:
+		err = r.read(&p, head, method)
+	}
+	if err != nil {
+		err.Status = 502
+		return Response{}, err
+	}
+	return r, nil
+}
+
+// read takes over what the parser found in a whole head.
+func (r *Response) read(p *headParser, head []byte, method string) *Error {
+	*r = Response{Head: head, Headers: p.headers}
+	if err := r.readLine(p.first); err != nil {
+		return err
+	}
+	length, err := r.readFields()
+	if err != nil {
+		return err
+	}
+	switch {
+	case method == "HEAD" || r.Status == 304:
+		r.Chunked = false
+	case bodiless(r.Status):
+		// A sender that means a body here would have its bytes taken for the
+		// next answer.
+		r.Close = r.Close || r.Chunked || length > 0
+		r.Chunked = false
+	case r.Chunked:
+		r.Length = -1
+	case length >= 0:
+		r.Length = length
+	default:
+		r.Length, r.Close = -1, true
+	}
+	return nil
+}
+
+// readLine reads "HTTP/1.x NNN[ reason]".
+func (r *Response) readLine(line []byte) *Error {
+	if len(line) < len("HTTP/1.1 200") || string(line[:7]) != "HTTP/1." || line[7] < '0' || line[7] > '9' || line[8] != ' ' {
+		return refuse(502, "the answer does not begin with a version of HTTP/1 and a status: %q", clip(line))
+	}
+	status, ok := digits(line[9:12])
+	if !ok || status < 100 || status > 599 || len(line) > 12 && line[12] != ' ' {
+		return refuse(502, "the answer has no status of three digits: %q", clip(line))
+	}
+	r.Status, r.Minor = int(status), 1
+	if line[7] == '0' {
+		r.Minor, r.Close = 0, true
+	}
+	return nil
+}
+
+// readFields judges the fields that frame the body; length is -1 where none
+// was given.
+func (r *Response) readFields() (length int64, err *Error) {
+	length = -1
+	for i := range r.Headers {
+		h := &r.Headers[i]
+		switch len(h.Name) {
+		case len("connection"):
+			if foldEqual(h.Name, "connection") && listHas(h.Value, "close") {
+				r.Close = true
+			}
+		case len("content-length"):
+			if !foldEqual(h.Name, "content-length") {
+				continue
+			}
+			n, ok := digits(h.Value)
+			if !ok || length >= 0 {
+				return 0, refuse(502, "the answer has a Content-Length that is none, or two: %q", clip(h.Value))
+			}
+			length = n
+		case len("transfer-encoding"):
+			if !foldEqual(h.Name, "transfer-encoding") {
+				continue
+			}
+			if r.Chunked || r.Minor == 0 || !foldEqual(h.Value, "chunked") {
+				return 0, refuse(502, "the answer has a Transfer-Encoding that is not taken: %q", clip(h.Value))
+			}
+			r.Chunked = true
+		}
+	}
+	if r.Chunked && length >= 0 {
+		return 0, refuse(502, "the answer has a Content-Length beside a chunked Transfer-Encoding")
+	}
+	return length, nil
+}
+
+func get(headers []Header, name string) []byte {
+	for i := range headers {
+		if foldEqualAny(headers[i].Name, name) {
+			return headers[i].Value
+		}
+	}
+	return nil
+}
