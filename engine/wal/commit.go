@@ -34,8 +34,12 @@ func (l *Log) Commit(t Ticket) error {
 	return nil
 }
 
-// Sync writes everything staged so far and returns once it is on disk, whatever the policy.
+// Sync writes everything staged so far and returns once it is on disk, whatever the policy. A log open for reading has
+// nothing to sync.
 func (l *Log) Sync() error {
+	if l.opts.ReadOnly {
+		return nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for t := l.staged.ticket; l.synced.ticket < t; {

@@ -1,0 +1,277 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"fenec/engine/fail"
+	"fenec/internal/vfs/crashfs"
+)
+
+func create(t testing.TB, o Options) (*crashfs.FS, *Log) {
+	t.Helper()
+	fs := crashfs.New(1)
+	if err := fs.MkdirAll("/data", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	o.FS = fs
+	l, err := Create(file, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return fs, l
+}
+
+func TestWritersThatArriveTogetherShareOneWriteAndOneSync(t *testing.T) {
+	fs, l := create(t, Options{Sync: Policy{Always: true}})
+	writes, syncs := fs.Count(crashfs.Write), fs.Count(crashfs.Sync)
+	leading, release := make(chan bool, 1), make(chan bool)
+	fs.Hook(func(op crashfs.Op, _ string) error {
+		if op == crashfs.Sync {
+			select {
+			case leading <- true:
+				<-release
+			default:
+			}
+		}
+		return nil
+	})
+	var committers sync.WaitGroup
+	commit := func(ticket Ticket) {
+		committers.Go(func() {
+			if err := l.Commit(ticket); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	commit(l.Stage(Block, room("first")))
+	<-leading
+	for i := range 15 {
+		commit(l.Stage(Block, room(fmt.Sprint(i))))
+	}
+	close(release)
+	committers.Wait()
+	writes, syncs = fs.Count(crashfs.Write)-writes, fs.Count(crashfs.Sync)-syncs
+	if writes != 2 || syncs != 2 {
+		t.Fatalf("16 commits took %d writes and %d syncs, want 2 of each", writes, syncs)
+	}
+}
+
+func TestALargeGroupIsWrittenWholeAndInOrder(t *testing.T) {
+	fs, l := create(t, Options{Sync: Policy{Always: true}})
+	var want []string
+	for i, size := range []int{10, gatherSize + 5, 3, gatherSize / 2, gatherSize / 2, gatherSize - HeaderSize, 1} {
+		word := strings.Repeat(string(rune('a'+i)), size)
+		want = append(want, word)
+		l.Stage(Block, room(word))
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := words(fs, Options{}); err != nil || !slices.Equal(list, want) {
+		t.Fatalf("found %d words, %v", len(list), err)
+	}
+}
+
+func TestAFailureIsToldOnceAndBeforeAnyCommitAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		undo := make(chan bool)
+		var told []Ticket
+		fs, l := create(t, Options{Sync: Policy{Always: true}, Failed: func(first Ticket, err error) {
+			told = append(told, first)
+			<-undo
+		}})
+		if err := l.Commit(l.Stage(Block, room("kept"))); err != nil {
+			t.Fatal(err)
+		}
+		fs.FailFrom(fs.Ops()+1, syscall.EIO)
+		var committers sync.WaitGroup
+		answers := make(chan error, 8)
+		for range 8 {
+			ticket := l.Stage(Block, room("lost"))
+			committers.Go(func() { answers <- l.Commit(ticket) })
+		}
+		synctest.Wait()
+		if len(answers) != 0 {
+			t.Fatal("a commit failed before its block was undone")
+		}
+		if l.Err() == nil {
+			t.Fatal("the log says it takes more while the failure is told")
+		}
+		close(undo)
+		committers.Wait()
+		for range 8 {
+			if err := <-answers; fail.KindOf(err) != fail.Storage {
+				t.Fatalf("a commit answered %v", err)
+			}
+		}
+		if !slices.Equal(told, []Ticket{2}) {
+			t.Fatalf("told of tickets %d, want 2 once", told)
+		}
+	})
+}
+
+func TestAfterAFailedSyncNothingIsWrittenOrSyncedAgain(t *testing.T) {
+	fs, l := create(t, Options{Sync: Policy{Always: true}})
+	fs.FailAt(fs.Ops()+2, syscall.EIO) // the write, then the sync
+	if err := l.Commit(l.Stage(Block, room("lost"))); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("a failed sync answers %v", err)
+	}
+	writes, syncs := fs.Count(crashfs.Write), fs.Count(crashfs.Sync)
+	if err := l.Commit(l.Stage(Block, room("later"))); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("a commit after it answers %v", err)
+	}
+	if err := l.Sync(); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("a sync after it answers %v", err)
+	}
+	if _, err := l.Rewrite(); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("a rewrite after it answers %v", err)
+	}
+	if err := l.Close(); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("the close answers %v", err)
+	}
+	if fs.Count(crashfs.Write) != writes || fs.Count(crashfs.Sync) != syncs {
+		t.Fatal("the file was written or synced after a failed sync")
+	}
+	if list, err := words(fs, Options{}); err != nil || len(list) != 0 {
+		t.Fatalf("the file holds %q, %v: what was not answered is to be cut off", list, err)
+	}
+}
+
+func TestAFullDiskLosesNothingAnsweredOnceSpaceIsFreed(t *testing.T) {
+	fs, l := create(t, Options{Sync: Policy{Always: true}})
+	fs.SetSpace(1000)
+	var answered []string
+	for i := range 100 {
+		word := fmt.Sprint("word", i)
+		err := l.Commit(l.Stage(Block, room(word)))
+		if err == nil {
+			answered = append(answered, word)
+		} else if fail.KindOf(err) != fail.Full {
+			t.Fatalf("a full disk answers %v", err)
+		}
+	}
+	if len(answered) == 0 || len(answered) == 100 {
+		t.Fatalf("%d of 100 were answered", len(answered))
+	}
+	if err := l.Close(); fail.KindOf(err) != fail.Full {
+		t.Fatalf("the close answers %v", err)
+	}
+	fs.SetSpace(-1)
+	if list, err := words(fs, Options{}); err != nil || !slices.Equal(list, answered) {
+		t.Fatalf("found %q, %v, want %q", list, err, answered)
+	}
+}
+
+func TestAnIntervalSyncsBehindTheWritersAndOnlyWhenThereIsSomething(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const every = 250 * time.Millisecond
+		fs, l := create(t, Options{Sync: Policy{Every: every}})
+		defer l.Close() // the bubble ends before cleanups
+		before := fs.Count(crashfs.Sync)
+		syncs := func() int {
+			synctest.Wait()
+			return fs.Count(crashfs.Sync) - before
+		}
+		for i := range 10 {
+			if err := l.Commit(l.Stage(Block, room(fmt.Sprint(i)))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := syncs(); n != 0 {
+			t.Fatalf("%d syncs before the time", n)
+		}
+		time.Sleep(every)
+		if n := syncs(); n != 1 {
+			t.Fatalf("%d syncs at the time, want 1", n)
+		}
+		time.Sleep(time.Hour)
+		if n := syncs(); n != 1 {
+			t.Fatalf("%d syncs after an idle hour, want 1", n)
+		}
+		list, err := words(fs.CrashKeeping(func(int) int { return 0 }), Options{})
+		if err != nil || len(list) != 10 {
+			t.Fatalf("a crash after the sync found %q, %v", list, err)
+		}
+	})
+}
+
+func TestAnIntervalsFailedSyncStopsWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []Ticket
+		fs, l := create(t, Options{
+			Sync:   Policy{Every: time.Second},
+			Failed: func(first Ticket, _ error) { told = append(told, first) },
+		})
+		defer l.Close()
+		if err := l.Commit(l.Stage(Block, room("answered"))); err != nil {
+			t.Fatal(err)
+		}
+		fs.FailAt(fs.Ops()+1, syscall.EIO)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if err := l.Err(); fail.KindOf(err) != fail.Storage {
+			t.Fatalf("the log says %v", err)
+		}
+		if err := l.Commit(1); err != nil {
+			t.Fatalf("what was answered is answered otherwise now: %v", err)
+		}
+		if err := l.Commit(l.Stage(Block, room("late"))); !errors.Is(err, syscall.EIO) {
+			t.Fatalf("a commit after it answers %v", err)
+		}
+		if !slices.Equal(told, []Ticket{2}) {
+			t.Fatalf("told of tickets %d, want 2 once", told)
+		}
+	})
+}
+
+func TestCloseAnswersAlikeToEveryoneAndRefusesWhatComesAfter(t *testing.T) {
+	fs, l := create(t, Options{Sync: Policy{Every: time.Hour}})
+	l.Stage(Block, room("staged"))
+	var closers sync.WaitGroup
+	for range 4 {
+		closers.Go(func() {
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	closers.Wait()
+	if err := l.Commit(l.Stage(Block, room("late"))); fail.KindOf(err) != fail.Closed {
+		t.Fatalf("a commit after the close answers %v", err)
+	}
+	if list, err := words(fs, Options{}); err != nil || !slices.Equal(list, []string{"staged"}) {
+		t.Fatalf("found %q, %v", list, err)
+	}
+	if n := fs.OpenFiles(); n != 0 {
+		t.Fatalf("%d files are open", n)
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	for text, want := range map[string]Policy{
+		"always": {Always: true}, "off": {}, "250": {Every: 250 * time.Millisecond},
+		"300ms": {Every: 300 * time.Millisecond}, "5s": {Every: 5 * time.Second},
+	} {
+		got, err := ParsePolicy(text)
+		if err != nil || got != want {
+			t.Errorf("%s reads as %+v, %v", text, got, err)
+		}
+		if again, err := ParsePolicy(got.String()); err != nil || again != want {
+			t.Errorf("%s is written %s, which reads as %+v, %v", text, got, again, err)
+		}
+	}
+	for _, text := range []string{"", "0", "-5", "sometimes", "1.5.2", "0s"} {
+		if p, err := ParsePolicy(text); err == nil {
+			t.Errorf("%q reads as %+v", text, p)
+		}
+	}
+}

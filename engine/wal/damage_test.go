@@ -1,0 +1,274 @@
+package wal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"fenec/engine/fail"
+	"fenec/internal/vfs"
+	"fenec/internal/vfs/crashfs"
+)
+
+// sample is a small file: an image of two words, then three blocks. ends are the offsets behind each record.
+func sample(t testing.TB) (data []byte, ends []int64) {
+	t.Helper()
+	fs := crashfs.New(1)
+	if err := fs.MkdirAll("/data", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Create(file, Options{FS: fs}, Record{Image, imageOf([]string{"one", "two"})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends = append(ends, l.Size())
+	for _, word := range []string{"three", "four", "five-and-the-last"} {
+		l.Stage(Block, room(word))
+		ends = append(ends, l.Size())
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return stored(t, fs), ends
+}
+
+func stored(t testing.TB, fs vfs.FS) []byte {
+	t.Helper()
+	f, err := fs.OpenFile(file, os.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	data, err := readAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// store is a file system that holds data as the file.
+func store(t testing.TB, data []byte) *crashfs.FS {
+	t.Helper()
+	fs := crashfs.New(1)
+	if err := fs.MkdirAll("/data", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f, err := fs.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(data, 0); err != nil {
+		t.Fatal(err)
+	}
+	return fs
+}
+
+var sampleWords = []string{"one", "two", "three", "four", "five-and-the-last"}
+
+// wantDamaged asserts that the file is refused, with the offset said and nothing changed.
+func wantDamaged(t *testing.T, name string, data []byte) {
+	t.Helper()
+	fs := store(t, data)
+	before := fs.Ops()
+	list, err := words(fs, Options{})
+	if fail.KindOf(err) != fail.Damaged || !strings.Contains(err.Error(), "offset ") {
+		t.Fatalf("%s: found %q, %v, want it damaged at an offset", name, list, err)
+	}
+	if fs.Ops() != before {
+		t.Fatalf("%s: a damaged file was changed", name)
+	}
+}
+
+// wantCut asserts that the file opens without its last word, and is whole from then on.
+func wantCut(t *testing.T, name string, data []byte, want []string) {
+	t.Helper()
+	fs := store(t, data)
+	for range 2 {
+		if list, err := words(fs, Options{}); err != nil || !slices.Equal(list, want) {
+			t.Fatalf("%s: found %q, %v, want %q", name, list, err, want)
+		}
+	}
+}
+
+func TestAFlippedByteCutsTheLastRecordOrIsReported(t *testing.T) {
+	data, ends := sample(t)
+	last := ends[len(ends)-2]
+	for off := range data {
+		for _, flip := range []byte{0x01, 0x80, 0xff, data[off]} {
+			if flip == 0 {
+				continue
+			}
+			flipped := bytes.Clone(data)
+			flipped[off] ^= flip
+			name := fmt.Sprintf("byte %d changed by %#x", off, flip)
+			if int64(off) < last {
+				wantDamaged(t, name, flipped)
+			} else {
+				wantCut(t, name, flipped, sampleWords[:4])
+			}
+		}
+	}
+}
+
+func TestAFileCutAnywhereLosesOnlyTheRecordThatIsCut(t *testing.T) {
+	data, ends := sample(t)
+	for size := range data {
+		name := fmt.Sprintf("cut to %d bytes", size)
+		if int64(size) < ends[0] {
+			wantDamaged(t, name, data[:size])
+			continue
+		}
+		whole := 1 // words of the image, less one
+		for _, end := range ends {
+			if end <= int64(size) {
+				whole++
+			}
+		}
+		wantCut(t, name, data[:size], sampleWords[:whole])
+	}
+}
+
+func TestATailThatIsNoRecordIsCutOff(t *testing.T) {
+	data, ends := sample(t)
+	cut := data[:ends[2]+7]
+	for name, torn := range map[string][]byte{
+		"one zero byte":                        append(bytes.Clone(data), 0),
+		"a page of zeros":                      append(bytes.Clone(data), make([]byte, 4096)...),
+		"half a record and zeros":              append(bytes.Clone(cut), make([]byte, 9000)...),
+		"a header without a payload and zeros": append(bytes.Clone(data[:ends[2]+HeaderSize]), make([]byte, 17)...),
+		"noise":                                append(bytes.Clone(data), bytes.Repeat([]byte{0x02, 0, 0, 0, 0xfe}, 99)...),
+		"a copy of the last record":            append(bytes.Clone(data), data[ends[2]:]...),
+	} {
+		want := sampleWords
+		if bytes.HasPrefix(torn, cut) && !bytes.HasPrefix(torn, data) {
+			want = sampleWords[:4]
+		}
+		wantCut(t, name, torn, want)
+	}
+}
+
+func TestACopyOfARecordInsideATornDocumentIsNoRecord(t *testing.T) {
+	data, ends := sample(t)
+	copied := data[ends[0]:ends[1]]
+	fs := store(t, data)
+	l, err := Open(file, Options{FS: fs}, func(Kind, []byte, int, int) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Stage(Block, append(make([]byte, HeaderSize), bytes.Repeat(copied, 5)...))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	torn := stored(t, fs)
+	wantCut(t, "a torn document that holds records", torn[:len(torn)-1], sampleWords)
+}
+
+func TestWhatIsNoFileOfThisVersionIsRefusedByName(t *testing.T) {
+	data, ends := sample(t)
+	newer := bytes.Clone(data)
+	newer[6] = 2
+	binary.LittleEndian.PutUint32(newer[20:], checksum(newer[:20]))
+	var header fileHeader
+	header, err := parseFileHeader(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := bytes.Clone(data)
+	rec := room("of the future")
+	seal(rec, Kind(9), checksum(rec[HeaderSize:]), header.salt, ends[3])
+	kind = append(kind, rec...)
+	for _, c := range []struct {
+		name, want string
+		data       []byte
+	}{
+		{"an empty file", "empty", nil},
+		{"another file", "not a fenec database", []byte("SQLite format 3\x00 and so on and on")},
+		{"a newer format", "format version 2", newer},
+		{"a newer kind of record", "kind 9", kind},
+	} {
+		wantDamaged(t, c.name, c.data)
+		if _, err := words(store(t, c.data), Options{}); !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s answers %q, want it to say %q", c.name, err, c.want)
+		}
+	}
+}
+
+// found is what Check visits: the words it reads and the offsets of damage.
+func found(t *testing.T, data []byte) (list []string, damage []int64, r Report) {
+	t.Helper()
+	r, err := Check(store(t, data), file, func(offset int64, k Kind, payload []byte, err error) {
+		if err != nil {
+			damage = append(damage, offset)
+		} else {
+			list = append(list, strings.Fields(string(payload))...)
+		}
+	})
+	if err != nil {
+		t.Fatalf("check: %v", err)
+	}
+	return list, damage, r
+}
+
+func TestCheckReadsPastAFlippedByteAnywhere(t *testing.T) {
+	data, ends := sample(t)
+	if list, damage, r := found(t, data); !slices.Equal(list, sampleWords) || damage != nil || r.Torn != 0 || r.Records != 4 {
+		t.Fatalf("a whole file: found %q, damage at %d, %+v", list, damage, r)
+	}
+	for off := range data {
+		flipped := bytes.Clone(data)
+		flipped[off] ^= 0x10
+		want := slices.Clone(sampleWords)
+		at := int64(0) // where the damage is said to begin
+		switch o := int64(off); {
+		case o < fileHeaderSize:
+		case o < ends[0]:
+			want, at = want[2:], fileHeaderSize
+		default:
+			for i, end := range ends {
+				if o < end {
+					want, at = slices.Delete(want, i+1, i+2), ends[i-1]
+					break
+				}
+			}
+		}
+		list, damage, r := found(t, flipped)
+		torn := int64(off) >= ends[2]
+		if !slices.Equal(list, want) || torn != (r.Torn > 0) || !torn && !slices.Equal(damage, []int64{at}) {
+			t.Fatalf("byte %d flipped: found %q, want %q; damage at %d, want %d; %+v", off, list, want, damage, at, r)
+		}
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	data, ends := sample(f)
+	f.Add(data)
+	f.Add(data[:ends[1]])
+	f.Add(data[:ends[2]-3])
+	f.Add(append(bytes.Clone(data), make([]byte, 100)...))
+	f.Add([]byte(magic))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fs := store(t, data)
+		list, err := words(fs, Options{})
+		if err != nil {
+			if fail.KindOf(err) != fail.Damaged || !bytes.Equal(stored(t, fs), data) {
+				t.Fatalf("refused with %v, or changed", err)
+			}
+		} else if kept := stored(t, fs); !bytes.HasPrefix(data, kept) {
+			t.Fatal("what is kept is no prefix of what was there")
+		} else if again, err := words(fs, Options{}); err != nil || !slices.Equal(again, list) {
+			t.Fatalf("opened again: %q, %v, want %q", again, err, list)
+		}
+		end := int64(0)
+		_, _ = Check(store(t, data), file, func(offset int64, _ Kind, payload []byte, _ error) {
+			if offset < end || offset+int64(len(payload)) > int64(len(data)) {
+				t.Fatalf("visited %d bytes at %d, after %d of %d", len(payload), offset, end, len(data))
+			}
+			end = offset + int64(len(payload))
+		})
+	})
+}

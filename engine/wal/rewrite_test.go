@@ -1,0 +1,240 @@
+package wal
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"fenec/engine/fail"
+	"fenec/internal/vfs/crashfs"
+)
+
+func TestARewriteBesideWritersLosesAndDoublesNothing(t *testing.T) {
+	for _, policy := range []Policy{{Always: true}, {}} {
+		fs, l := create(t, Options{Sync: policy})
+		var (
+			lock    sync.Mutex // the engine's
+			staged  []string
+			writers sync.WaitGroup
+		)
+		for w := range 4 {
+			writers.Go(func() {
+				for i := range 200 {
+					word := fmt.Sprintf("%d/%d", w, i)
+					lock.Lock()
+					ticket := l.Stage(Block, room(word))
+					staged = append(staged, word)
+					lock.Unlock()
+					if err := l.Commit(ticket); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		for range 10 {
+			lock.Lock()
+			image := slices.Clone(staged)
+			lock.Unlock()
+			r, err := l.Rewrite()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Append(Image, imageOf(image)); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Sync(); err != nil {
+				t.Fatal(err)
+			}
+			lock.Lock()
+			for _, word := range staged[len(image):] {
+				if err := r.Append(Block, room(word)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			size := r.Size()
+			if err := r.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			if l.Size() != size {
+				t.Fatalf("the log has %d bytes after a rewrite of %d", l.Size(), size)
+			}
+			lock.Unlock()
+		}
+		writers.Wait()
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := words(fs, Options{}); err != nil || !slices.Equal(list, staged) {
+			t.Fatalf("found %d words, %v, want %d", len(list), err, len(staged))
+		}
+		if n := fs.OpenFiles(); n != 0 {
+			t.Fatalf("%d files are left open", n)
+		}
+	}
+}
+
+func TestARewriteGivenUpLeavesNoTrace(t *testing.T) {
+	fs, l := create(t, Options{})
+	r, err := l.Rewrite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Rewrite(); fail.KindOf(err) != fail.Conflict {
+		t.Fatalf("a second rewrite answers %v", err)
+	}
+	if err := r.Append(Image, imageOf([]string{"never"})); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := r.Abort(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Commit(); err == nil {
+		t.Fatal("a rewrite given up commits")
+	}
+	if names, _ := fs.ReadDir("/data"); len(names) != 1 {
+		t.Fatalf("files %q are left", names)
+	}
+	if r, err = l.Rewrite(); err != nil {
+		t.Fatalf("the next rewrite answers %v", err)
+	}
+	r.Abort()
+}
+
+func TestARewriteWhoseDirectoryCannotBeSyncedFailsTheLog(t *testing.T) {
+	var told []Ticket
+	fs, l := create(t, Options{Sync: Policy{Always: true}, Failed: func(first Ticket, _ error) { told = append(told, first) }})
+	r, err := l.Rewrite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ticket := l.Stage(Block, room("pending"))
+	if err := r.Append(Block, room("pending")); err != nil {
+		t.Fatal(err)
+	}
+	fs.Hook(func(op crashfs.Op, _ string) error {
+		if op == crashfs.SyncDir {
+			return syscall.EIO
+		}
+		return nil
+	})
+	if err := r.Commit(); fail.KindOf(err) != fail.Storage {
+		t.Fatalf("the rewrite answers %v", err)
+	}
+	if l.Err() == nil {
+		t.Fatal("the log takes more, into a file whose name a crash may take back")
+	}
+	if len(told) != 0 {
+		t.Fatal("the rewrite told of the failure under its caller's lock")
+	}
+	if err := l.Commit(ticket); fail.KindOf(err) != fail.Storage || !slices.Equal(told, []Ticket{1}) {
+		t.Fatalf("the commit answers %v, told %d", err, told)
+	}
+	l.Close()
+	if n := fs.OpenFiles(); n != 0 {
+		t.Fatalf("%d files are left open", n)
+	}
+}
+
+func TestASnapshotOutlivesWritesARewriteAndTheLog(t *testing.T) {
+	fs, l := create(t, Options{})
+	last := l.Stage(Block, room("before"))
+	if err := l.Commit(last); err != nil {
+		t.Fatal(err)
+	}
+	l.Stage(Block, room("staged-only"))
+	s, size, err := l.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Last() != last {
+		t.Fatalf("the snapshot ends at ticket %d, want %d", s.Last(), last)
+	}
+	if err := l.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := l.Rewrite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	image, err := io.ReadAll(io.NewSectionReader(s, 0, size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	list, err := words(store(t, image), Options{})
+	if err != nil || !slices.Equal(list, []string{"before"}) {
+		t.Fatalf("the snapshot holds %q, %v", list, err)
+	}
+	if n := fs.OpenFiles(); n != 0 {
+		t.Fatalf("%d files are left open", n)
+	}
+}
+
+func TestALogOpenForReadingChangesNothing(t *testing.T) {
+	data, _ := sample(t)
+	fs := store(t, data[:len(data)-1])
+	side, err := fs.OpenFile(file+SideSuffix, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	side.Close()
+	ops := fs.Ops()
+	var list []string
+	l, err := Open(file, Options{FS: fs, ReadOnly: true}, func(_ Kind, data []byte, from, to int) error {
+		list = append(list, strings.Fields(string(data[from:to]))...)
+		return nil
+	})
+	if err != nil || !slices.Equal(list, sampleWords[:4]) {
+		t.Fatalf("found %q, %v", list, err)
+	}
+	if err := l.Commit(l.Stage(Block, room("refused"))); fail.KindOf(err) != fail.ReadOnly {
+		t.Fatalf("a commit answers %v", err)
+	}
+	if _, err := l.Rewrite(); fail.KindOf(err) != fail.ReadOnly {
+		t.Fatalf("a rewrite answers %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatalf("the close answers %v", err)
+	}
+	if fs.Ops() != ops {
+		t.Fatal("something was changed")
+	}
+}
+
+func TestCreateRefusesATakenName(t *testing.T) {
+	fs, l := create(t, Options{})
+	if err := l.Commit(l.Stage(Block, room("kept"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Create(file, Options{FS: fs}); err != os.ErrExist {
+		t.Fatalf("got %v", err)
+	}
+	l.Close()
+	if list, err := words(fs, Options{}); err != nil || len(list) != 1 {
+		t.Fatalf("found %q, %v", list, err)
+	}
+}
+
+func TestWhatReplayRefusesIsSaidWithItsOffset(t *testing.T) {
+	data, _ := sample(t)
+	_, err := Open(file, Options{FS: store(t, data)}, func(Kind, []byte, int, int) error { return fmt.Errorf("no such operation") })
+	if fail.KindOf(err) != fail.Damaged || !strings.Contains(err.Error(), "offset 24") || !strings.Contains(err.Error(), "no such operation") {
+		t.Fatalf("got %v", err)
+	}
+}

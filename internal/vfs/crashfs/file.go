@@ -1,0 +1,204 @@
+package crashfs
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"syscall"
+)
+
+// inode is a file's bytes now, those on disk, and the changes between the two.
+type inode struct {
+	fs       *FS
+	data     []byte
+	durable  []byte
+	unsynced []change
+}
+
+// change is one write or, where data is nil, one truncation to off.
+type change struct {
+	off  int64
+	data []byte
+}
+
+// cost is what the change counts for in a choice of how much of a file's changes survives: its bytes, 1 for a
+// truncation.
+func (c change) cost() int {
+	if c.data == nil {
+		return 1
+	}
+	return len(c.data)
+}
+
+// apply makes the first part of the change, of its cost, to b.
+func (c change) apply(b []byte, part int) []byte {
+	if part == 0 {
+		return b
+	}
+	if c.data == nil {
+		return resize(b, c.off)
+	}
+	if end := c.off + int64(part); int64(len(b)) < end {
+		b = resize(b, end)
+	}
+	copy(b[c.off:], c.data[:part])
+	return b
+}
+
+// resize cuts b, or grows it by zeros.
+func resize(b []byte, size int64) []byte {
+	if n := size - int64(len(b)); n > 0 {
+		return append(b, make([]byte, n)...)
+	}
+	return b[:size:size]
+}
+
+// replay makes the changes to b up to a total cost of keep.
+func replay(b []byte, changes []change, keep int) []byte {
+	for _, c := range changes {
+		part := min(keep, c.cost())
+		b = c.apply(b, part)
+		keep -= part
+	}
+	return b
+}
+
+func cost(changes []change) (total int) {
+	for _, c := range changes {
+		total += c.cost()
+	}
+	return total
+}
+
+func (n *inode) changeLocked(c change) {
+	before := int64(len(n.data))
+	n.data = c.apply(n.data, c.cost())
+	n.fs.freeLocked(before - int64(len(n.data)))
+	n.unsynced = append(n.unsynced, c)
+}
+
+func (n *inode) truncateLocked(size int64) { n.changeLocked(change{off: size}) }
+
+// freeLocked gives bytes back to the space that is left, or takes them where negative.
+func (fs *FS) freeLocked(bytes int64) {
+	if fs.space >= 0 {
+		fs.space = max(0, fs.space+bytes)
+	}
+}
+
+type file struct {
+	*inode
+	name     string
+	writable bool
+	closed   bool
+}
+
+func (f *file) usableLocked(op string, write bool) error {
+	switch {
+	case f.closed:
+		return pathError(op, f.name, os.ErrClosed)
+	case write && !f.writable:
+		return pathError(op, f.name, syscall.EBADF)
+	}
+	return nil
+}
+
+func (f *file) ReadAt(p []byte, off int64) (int, error) {
+	f.fs.mu.RLock()
+	defer f.fs.mu.RUnlock()
+	if err := f.usableLocked("read", false); err != nil {
+		return 0, err
+	}
+	if off >= int64(len(f.data)) {
+		if len(p) == 0 {
+			return 0, nil
+		}
+		return 0, io.EOF
+	}
+	n := copy(p, f.data[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// WriteAt writes p. Where the operation fails or the space runs out, a part of p may have landed.
+func (f *file) WriteAt(p []byte, off int64) (int, error) {
+	failed := f.fs.faults.check(Write, f.name)
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if err := f.usableLocked("write", true); err != nil {
+		return 0, err
+	}
+	part := len(p)
+	if failed != nil {
+		part = f.fs.random.IntN(len(p) + 1)
+	}
+	if f.fs.space >= 0 {
+		if room := int64(len(f.data)) + f.fs.space - off; room < int64(part) {
+			part, failed = int(max(0, room)), syscall.ENOSPC
+		}
+	}
+	if part > 0 {
+		f.changeLocked(change{off: off, data: bytes.Clone(p[:part])})
+	}
+	if failed != nil {
+		return part, pathError("write", f.name, failed)
+	}
+	return part, nil
+}
+
+func (f *file) Truncate(size int64) error {
+	failed := f.fs.faults.check(Truncate, f.name)
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if err := f.usableLocked("truncate", true); err != nil {
+		return err
+	}
+	if failed != nil {
+		return pathError("truncate", f.name, failed)
+	}
+	f.truncateLocked(size)
+	return nil
+}
+
+// Sync puts the file's changes on disk. Where it fails only a part of them gets there, and the rest never will: as on
+// Linux, the next Sync covers what is changed from here on and knows nothing of them.
+func (f *file) Sync() error {
+	failed := f.fs.faults.check(Sync, f.name)
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if err := f.usableLocked("sync", false); err != nil {
+		return err
+	}
+	keep := cost(f.unsynced)
+	if failed != nil {
+		keep = f.fs.random.IntN(keep + 1)
+	}
+	f.durable = replay(f.durable, f.unsynced, keep)
+	f.unsynced = nil
+	if failed != nil {
+		return pathError("sync", f.name, failed)
+	}
+	return nil
+}
+
+func (f *file) Size() (int64, error) {
+	f.fs.mu.RLock()
+	defer f.fs.mu.RUnlock()
+	if err := f.usableLocked("stat", false); err != nil {
+		return 0, err
+	}
+	return int64(len(f.data)), nil
+}
+
+func (f *file) Close() error {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if err := f.usableLocked("close", false); err != nil {
+		return err
+	}
+	f.closed = true
+	f.fs.open--
+	return nil
+}
