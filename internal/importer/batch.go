@@ -1,0 +1,157 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"fenec/internal/api"
+)
+
+// item is a record on its way: the document to send, or why there is none.
+type item struct {
+	record
+	document []byte
+}
+
+// item makes a record a document.
+func (im *importer) item(r record) item {
+	it := item{record: r}
+	if r.bad != nil {
+		return it
+	}
+	switch {
+	case im.in.format == CSV:
+		it.document, it.bad = fromCells(im.in.header, r.cells, im.Key, im.types)
+	case im.Key != "" && im.Key != "id":
+		it.document, it.bad = withKey(r.json, im.Key)
+	default:
+		it.document = r.json
+	}
+	return it
+}
+
+// send imports the first of the items, as many as a batch takes, and answers
+// how many it is done with. A line the tenant refuses is left out and the rest
+// sent again, in smaller batches for a while: bad lines come together.
+func (im *importer) send(ctx context.Context, items []item) (int, error) {
+	n, size := 0, 0
+	for n < len(items) && n < im.lines && (n == 0 || size < maxBytes) {
+		size += len(items[n].document)
+		n++
+	}
+	chunk := items[:n]
+	if im.Strict {
+		for i := range chunk {
+			if chunk[i].bad == nil {
+				continue
+			}
+			if i == 0 {
+				return 0, &BadLine{chunk[0].line, chunk[0].bad}
+			}
+			chunk = chunk[:i]
+			break
+		}
+	}
+	at, err := im.try(ctx, chunk)
+	if err != nil && at < 0 {
+		return 0, err
+	}
+	if at >= 0 {
+		chunk[at].bad = err
+		im.lines = max(1, im.lines/2)
+		return 0, nil // again, without it
+	}
+	im.lines = min(2*im.lines, im.Lines)
+	for _, it := range chunk {
+		if it.bad != nil {
+			im.Bad(int(it.line), it.bad)
+		}
+	}
+	im.Progress(chunk[len(chunk)-1].end)
+	return len(chunk), nil
+}
+
+// try sends one batch: the position's move, then a put for each document. Where
+// a line is at fault it answers the item's place and why; any other error comes
+// with -1.
+func (im *importer) try(ctx context.Context, chunk []item) (int, error) {
+	next := im.at
+	last := chunk[len(chunk)-1]
+	next.Offset, next.Line = last.end, last.line+last.lines-1
+	var sent []int
+	for i, it := range chunk {
+		if it.bad != nil {
+			next.Bad++
+			continue
+		}
+		next.Imported++
+		sent = append(sent, i)
+	}
+	if len(sent) == 0 { // nothing to write: the position moves with the next batch that has something
+		im.at.Bad = next.Bad
+		return -1, nil
+	}
+	body := im.appendMove(nil, im.at, next)
+	for _, i := range sent {
+		body = append(body, `{"query":"put `...)
+		body = append(body, im.Collection...)
+		body = append(body, ` $1","params":[`...)
+		body = append(body, chunk[i].document...)
+		body = append(body, "]}\n"...)
+	}
+	_, err := im.Client.Insist(ctx, http.MethodPost, "/batch", body)
+	var r *api.Refusal
+	switch {
+	case err == nil:
+		im.at = next
+		return -1, nil
+	case !errors.As(err, &r):
+		return -1, fmt.Errorf("stopped after line %d: %w", im.at.Line, err)
+	case r.At == 0 && r.Status == http.StatusPreconditionFailed:
+		return -1, im.elsewhere(ctx, next)
+	case r.At > 0 && r.At <= len(sent) && lineAtFault(r.Status):
+		return sent[r.At-1], errors.New(r.Message)
+	}
+	return -1, fmt.Errorf("stopped after line %d: %s answers %d: %s", im.at.Line, im.Target, r.Status, r.Message)
+}
+
+// lineAtFault tells a document the tenant will not have from a tenant that
+// takes none.
+func lineAtFault(status int) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusNotImplemented:
+		return true
+	}
+	return false
+}
+
+// elsewhere finds out why the position was not where a batch wanted it: most
+// likely the batch had landed and only its answer was lost.
+func (im *importer) elsewhere(ctx context.Context, next position) error {
+	at, found, err := im.position(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("stopped after line %d: %w", im.at.Line, err)
+	case found && at == next:
+		im.at = next
+		return nil
+	case found && at.Offset < im.at.Offset:
+		return fmt.Errorf("stopped: %s stands at line %d again, of the %d it had answered (its node lost what was not yet synced); the same import goes on from there", im.Target, at.Line, im.at.Line)
+	case found:
+		return fmt.Errorf("stopped at line %d: another import moves the same position, which stands at line %d", im.at.Line, at.Line)
+	}
+	return fmt.Errorf("stopped after line %d: %s does not know this import any more", im.at.Line, im.Target)
+}
+
+func (im *importer) appendMove(dst []byte, from, to position) []byte {
+	dst = append(dst, `{"query":"set `+positions+` {offset: $2, line: $3, imported: $4, bad: $5} where import = $1 and offset = $6 require 1","params":[`...)
+	dst = appendQuoted(dst, im.state.Import)
+	for _, n := range []int64{to.Offset, to.Line, to.Imported, to.Bad, from.Offset} {
+		dst = append(dst, ',')
+		dst = strconv.AppendInt(dst, n, 10)
+	}
+	return append(dst, "]}\n"...)
+}

@@ -1,0 +1,233 @@
+package importer
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Format is how the input is written.
+type Format uint8
+
+const (
+	Guess  Format = iota // by the name, else by the first byte
+	NDJSON               // one JSON object a line
+	CSV                  // RFC 4180, the field names in the first row
+)
+
+// ParseFormat reads the name of a format; the empty one is Guess.
+func ParseFormat(name string) (Format, bool) {
+	f, ok := map[string]Format{"": Guess, "ndjson": NDJSON, "csv": CSV}[name]
+	return f, ok
+}
+
+const (
+	// maxRecord bounds one line of JSON or one row of CSV.
+	maxRecord = 16 << 20
+	// headBytes of the input tell whether it is the one an import began with.
+	headBytes = 4096
+)
+
+// record is one document of the input, or why there is none.
+type record struct {
+	line  int64  // the line it begins on, from 1
+	lines int64  // how many it takes
+	end   int64  // the offset of the byte after it
+	json  []byte // NDJSON: the object
+	cells []string
+	bad   error
+}
+
+// input reads records and knows where it is.
+type input struct {
+	name     string
+	source   io.Reader
+	r        *bufio.Reader
+	format   Format
+	header   []string // CSV: the field names
+	offset   int64    // of the next byte
+	line     int64    // of the next byte, from 1
+	head     uint64   // hash of the first bytes
+	headSize int
+	buf      []byte
+}
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// openInput looks at the first bytes, decides the format and reads a CSV's header.
+func openInput(source io.Reader, name string, format Format) (*input, error) {
+	in := &input{name: name, source: source, r: bufio.NewReaderSize(source, 64<<10), line: 1}
+	head, err := in.r.Peek(headBytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s cannot be read: %w", name, err)
+	}
+	in.head, in.headSize = xxhash.Sum64(head), len(head)
+	if bytes.HasPrefix(head, byteOrderMark) {
+		head = head[len(byteOrderMark):]
+		n, _ := in.r.Discard(len(byteOrderMark)) // they are buffered
+		in.offset = int64(n)
+	}
+	if in.format = format; format == Guess {
+		in.format, err = guess(name, head)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if in.format == CSV {
+		return in, in.readHeader()
+	}
+	return in, nil
+}
+
+func guess(name string, head []byte) (Format, error) {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".csv":
+		return CSV, nil
+	case ".ndjson", ".jsonl":
+		return NDJSON, nil
+	}
+	text := bytes.TrimLeft(head, " \t\r\n")
+	switch {
+	case len(text) == 0 || text[0] == '{':
+		return NDJSON, nil
+	case text[0] == '[':
+		return Guess, fmt.Errorf("%s is one JSON array; an import wants one object a line, as jq -c '.[]' writes them", name)
+	}
+	return CSV, nil
+}
+
+func (in *input) readHeader() error {
+	r, err := in.next()
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s is empty: a CSV begins with a row of field names", in.name)
+	}
+	if err == nil {
+		err = r.bad
+	}
+	if err != nil {
+		return fmt.Errorf("the first row of %s, its field names, cannot be read: %w", in.name, err)
+	}
+	seen := make(map[string]bool)
+	for i, name := range r.cells {
+		name = strings.TrimSpace(name)
+		if name == "" || seen[name] {
+			return fmt.Errorf("the first row of %s wants a different field name in each column, got %q in column %d", in.name, name, i+1)
+		}
+		seen[name] = true
+		in.header = append(in.header, name)
+	}
+	return nil
+}
+
+// next answers the next record, io.EOF after the last. Empty lines are none.
+func (in *input) next() (record, error) {
+	for {
+		r := record{line: in.line}
+		text, err := in.read()
+		r.lines, r.end = in.line-r.line, in.offset
+		switch {
+		case errors.Is(err, errTooLong):
+			r.bad = err
+			return r, nil
+		case err != nil:
+			return record{}, err
+		case len(bytes.TrimSpace(text)) == 0:
+			continue
+		case in.format == CSV:
+			r.cells, r.bad = splitRow(text)
+			if r.bad == nil && in.header != nil && len(r.cells) != len(in.header) {
+				r.bad = fmt.Errorf("the row wants %d columns, as the first one has, got %d", len(in.header), len(r.cells))
+			}
+		default:
+			r.json, r.bad = object(text)
+		}
+		return r, nil
+	}
+}
+
+var errTooLong = fmt.Errorf("it is longer than %d MiB", maxRecord>>20)
+
+// read answers one line, or for CSV one row, which may take several, without
+// its end. The bytes are valid until the next read.
+func (in *input) read() ([]byte, error) {
+	in.buf = in.buf[:0]
+	var quotes rowScanner
+	tooLong := false
+	for {
+		part, err := in.r.ReadSlice('\n')
+		in.offset += int64(len(part))
+		if len(in.buf)+len(part) > maxRecord {
+			tooLong = true
+			in.buf = in.buf[:0]
+		}
+		if !tooLong {
+			in.buf = append(in.buf, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			quotes.scan(part)
+			continue
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, err
+		case err != nil && len(part) == 0 && len(in.buf) == 0 && !tooLong:
+			return nil, io.EOF
+		}
+		if len(part) > 0 {
+			in.line++
+		}
+		quotes.scan(part)
+		if err == nil && in.format == CSV && quotes.inside && !tooLong {
+			continue
+		}
+		if tooLong {
+			return nil, errTooLong
+		}
+		return bytes.TrimSuffix(bytes.TrimSuffix(in.buf, []byte("\n")), []byte("\r")), nil
+	}
+}
+
+// sample reads up to n records that are documents, to look at before any is sent.
+func (in *input) sample(n int) ([]record, error) {
+	var records []record
+	for len(records) < n {
+		r, err := in.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot be read: %w", in.name, err)
+		}
+		records = append(records, r)
+	}
+	return records, nil
+}
+
+// skip goes on at an offset an earlier run had reached, which is the beginning
+// of a line: line lines are before it.
+func (in *input) skip(offset, line int64) error {
+	if offset <= in.offset {
+		return nil // the header, or a sample, was read as far
+	}
+	if seeker, ok := in.source.(io.Seeker); ok {
+		if size, err := seeker.Seek(0, io.SeekEnd); err == nil && size >= offset {
+			if _, err := seeker.Seek(offset, io.SeekStart); err != nil {
+				return fmt.Errorf("%s cannot be read: %w", in.name, err)
+			}
+			in.r.Reset(in.source)
+			in.offset, in.line = offset, line+1
+			return nil
+		}
+	}
+	n, err := io.CopyN(io.Discard, in.r, offset-in.offset)
+	if err != nil {
+		return fmt.Errorf("%s ends at byte %d, before byte %d which was imported already", in.name, in.offset+n, offset)
+	}
+	in.offset, in.line = offset, line+1
+	return nil
+}

@@ -1,0 +1,268 @@
+package importer
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// told is a record as the tests compare it.
+type told struct {
+	Line, Lines, End int64
+	Text             string
+	Bad              string
+}
+
+func readAll(t *testing.T, in *input) []told {
+	t.Helper()
+	var all []told
+	for {
+		r, err := in.next()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := told{Line: r.line, Lines: r.lines, End: r.end, Text: string(r.json)}
+		if r.cells != nil {
+			one.Text = strings.Join(r.cells, "|")
+		}
+		if r.bad != nil {
+			one.Bad = r.bad.Error()
+		}
+		all = append(all, one)
+	}
+}
+
+func TestRecordsAreReadWithTheirPlaces(t *testing.T) {
+	for name, c := range map[string]struct {
+		file, text string
+		want       []told
+	}{
+		"an object a line, the last without a line's end": {
+			"a.ndjson", "{\"a\": 1}\n{\"a\": 2}",
+			[]told{{1, 1, 9, `{"a": 1}`, ""}, {2, 1, 17, `{"a": 2}`, ""}},
+		},
+		"empty lines count and are no records": {
+			"a.ndjson", "\n{}\r\n  \n{}\n",
+			[]told{{2, 1, 5, `{}`, ""}, {4, 1, 11, `{}`, ""}},
+		},
+		"a byte order mark is skipped": {
+			"-", "\xef\xbb\xbf{}\n",
+			[]told{{1, 1, 6, `{}`, ""}},
+		},
+		"a line that is no object is bad, and the next one is read": {
+			"a.jsonl", "[1]\nnot json\n{\"a\":\n{} {}\n{\"a\":1,\"a\":2}\n{}\n",
+			[]told{
+				{1, 1, 4, "", "wants a JSON object, got a list"},
+				{2, 1, 13, "", "is no JSON: invalid character 'o' in literal null (expecting 'u') at column 2"},
+				{3, 1, 19, "", "is no JSON: it ends too early at column 6"},
+				{4, 1, 25, "", "wants one JSON object, got something after it in column 3"},
+				{5, 1, 39, "", `is no JSON: duplicate object member name at column 8`},
+				{6, 1, 42, "{}", ""},
+			},
+		},
+		"invalid UTF-8 is bad": {
+			"a.ndjson", "{\"a\": \"\xff\"}\n",
+			[]told{{1, 1, 11, "", "is no JSON: invalid UTF-8 at column 8"}},
+		},
+		"a quoted cell holds commas, quotes and line ends": {
+			"a.csv", "n,text\n1,\"a, \"\"b\"\"\nc\"\n2,d\n",
+			[]told{{2, 2, 22, "1|a, \"b\"\nc", ""}, {4, 1, 26, "2|d", ""}},
+		},
+		"a row of another width is bad, and the next one is read": {
+			"a.csv", "a,b\n1\n1,2\n1,2,3\n",
+			[]told{
+				{2, 1, 6, "1", "the row wants 2 columns, as the first one has, got 1"},
+				{3, 1, 10, "1|2", ""},
+				{4, 1, 16, "1|2|3", "the row wants 2 columns, as the first one has, got 3"},
+			},
+		},
+		"a quote inside a bare cell makes its row bad alone": {
+			"a.csv", "a,b\n5\" disk,x\n1,2\n",
+			[]told{{2, 1, 14, "", errBareQuote.Error()}, {3, 1, 18, "1|2", ""}},
+		},
+		"what follows a closing quote is bad": {
+			"a.csv", "a,b\n\"1\"x,2\n1,2\n",
+			[]told{{2, 1, 11, "", errAfter.Error()}, {3, 1, 15, "1|2", ""}},
+		},
+		"a quoted cell without an end is bad": {
+			"a.csv", "a,b\n1,\"2\n3,4\n",
+			[]told{{2, 2, 13, "", errUnclosed.Error()}},
+		},
+		"CRLF ends rows, quoted ones too": {
+			"a.csv", "a,b\r\n\"1\",\"2\"\r\n3,4\r\n",
+			[]told{{2, 1, 14, "1|2", ""}, {3, 1, 19, "3|4", ""}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, err := openInput(strings.NewReader(c.text), c.file, Guess)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, readAll(t, in)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestALineTooLongIsBadAndTheNextOneIsRead(t *testing.T) {
+	long := `{"a":"` + strings.Repeat("x", maxRecord) + `"}` + "\n"
+	in, err := openInput(strings.NewReader("{}\n"+long+"{}\n"), "a.ndjson", Guess)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := readAll(t, in)
+	if len(got) != 3 || got[1].Bad != errTooLong.Error() || got[2].Line != 3 || got[2].Bad != "" {
+		t.Errorf("records %v, want the second of three too long", got)
+	}
+}
+
+func TestAnInputThatIsNoneIsRefusedWithASentence(t *testing.T) {
+	for name, c := range map[string]struct{ file, text, want string }{
+		"a JSON array":          {"a.json", " [{}]", "a.json is one JSON array; an import wants one object a line, as jq -c '.[]' writes them"},
+		"a CSV without a row":   {"a.csv", "", "a.csv is empty: a CSV begins with a row of field names"},
+		"a column without name": {"a.csv", "a,,b\n", `the first row of a.csv wants a different field name in each column, got "" in column 2`},
+		"a name given twice":    {"a.csv", "a,b,a\n", `the first row of a.csv wants a different field name in each column, got "a" in column 3`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := openInput(strings.NewReader(c.text), c.file, Guess)
+			if err == nil || err.Error() != c.want {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// onlyReader hides that a reader can seek.
+type onlyReader struct{ io.Reader }
+
+func TestSkippingGoesOnWhereAnEarlierRunStopped(t *testing.T) {
+	for _, text := range []string{
+		"{\"n\": 1}\n\n{\"n\": 2}\nbad\n{\"n\": 3}",
+		"a,b\n1,\"x\ny\"\n2,z\n",
+	} {
+		all, err := openInput(strings.NewReader(text), "-", Guess)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := readAll(t, all)
+		for i, at := range want {
+			for _, source := range []io.Reader{strings.NewReader(text), onlyReader{strings.NewReader(text)}} {
+				in, err := openInput(source, "-", Guess)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := in.skip(at.End, at.Line+at.Lines-1); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want[i+1:], readAll(t, in), cmp.Transformer("empty", func(s []told) []told {
+					if len(s) == 0 {
+						return nil
+					}
+					return s
+				})); diff != "" {
+					t.Errorf("after record %d of %q: %s", i, text, diff)
+				}
+			}
+		}
+	}
+}
+
+func TestSkippingPastTheEndSaysSo(t *testing.T) {
+	in, err := openInput(onlyReader{strings.NewReader("{}\n")}, "stdin", Guess)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = in.skip(100, 7)
+	if err == nil || err.Error() != "stdin ends at byte 3, before byte 100 which was imported already" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// FuzzCSV reads arbitrary bytes as CSV: no panic, every byte in exactly one
+// place, and where the standard library reads the whole of it, the same cells.
+func FuzzCSV(f *testing.F) {
+	for _, seed := range []string{
+		"a,b\n1,2\n", "a\n\"x\ny\"\n", "a,b\n\"\"\"\",\n", "a\n\"x\"y\n", "a\n\r\n\"1\r\n2\"\r\n", "a,b\n1\n\"",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		in := &input{name: "x", format: CSV, line: 1}
+		in.r = bufio.NewReader(bytes.NewReader(text))
+		var rows [][]string
+		allGood := true
+		end := int64(0)
+		for {
+			r, err := in.next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.end <= end || r.lines < 1 {
+				t.Fatalf("a record ends at %d after one that ended at %d, taking %d lines", r.end, end, r.lines)
+			}
+			end = r.end
+			allGood = allGood && r.bad == nil
+			rows = append(rows, r.cells)
+		}
+		if in.offset != int64(len(text)) {
+			t.Fatalf("read to offset %d of %d", in.offset, len(text))
+		}
+		// The library drops carriage returns at line ends inside quotes, and an
+		// empty line by other rules: compare where neither is in play.
+		if !allGood || bytes.ContainsAny(text, "\r \t\v\f\u0085\u00a0") {
+			return
+		}
+		r := csv.NewReader(bytes.NewReader(text))
+		r.FieldsPerRecord = -1
+		want, err := r.ReadAll()
+		if err != nil {
+			t.Fatalf("read %q, which the library refuses: %v", rows, err)
+		}
+		if len(rows) != len(want) || len(rows) > 0 && !reflect.DeepEqual(rows, want) {
+			t.Fatalf("cells %q, the library reads %q", rows, want)
+		}
+	})
+}
+
+// FuzzObject reads arbitrary lines as JSON objects: what is taken is one object
+// whose members can be read and put together again.
+func FuzzObject(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"a":[1,{"b":null}],"c":"\u00e9"}`, `{"a":1,"a":2}`, `[1]`, `{"a":1}x`, "{\"\xff\":1}", `{"id":3,"k":1e400}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		text, err := object(line)
+		if err != nil {
+			return
+		}
+		fields, err := members(text)
+		if err != nil {
+			t.Fatalf("%q was taken and its members are not read: %v", text, err)
+		}
+		again := []byte{'{'}
+		for _, m := range fields {
+			again = appendMember(again, m.name, m.value)
+		}
+		if _, err := object(append(again, '}')); err != nil {
+			t.Fatalf("%q put together again is %q: %v", text, again, err)
+		}
+		if statement, err := infer("c", "", nil, []record{{json: text}}); err == nil && !utf8.ValidString(statement) {
+			t.Fatalf("%q makes the statement %q", text, statement)
+		}
+	})
+}

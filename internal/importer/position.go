@@ -1,0 +1,148 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+
+	"fenec/internal/api"
+)
+
+// positions is the collection of the tenant that keeps where its imports stand,
+// there only while one runs or waits to be resumed.
+const positions = "fenec_imports"
+
+// position is how far an import has come.
+type position struct {
+	Offset   int64 `json:"offset"` // of the first byte not imported
+	Line     int64 `json:"line"`   // the last line done with
+	Imported int64 `json:"imported"`
+	Bad      int64 `json:"bad"`
+}
+
+// begin makes the import's position where this is its first run, and reads it
+// where it is a later one.
+func (im *importer) begin(ctx context.Context) error {
+	if im.state.Begun {
+		at, found, err := im.position(ctx)
+		if err == nil && !found {
+			err = fmt.Errorf("%s does not know the import that %s belongs to; remove the file to begin anew", im.Target, im.State)
+		}
+		im.at = at
+		return err
+	}
+	if err := im.state.save(im.State); err != nil {
+		return err
+	}
+	create, err := statement("create collection if not exists " + positions +
+		" (import text required @unique, offset int, line int, imported int, bad int)")
+	if err != nil {
+		return err
+	}
+	row, err := statement("insert "+positions+" {import: $1, offset: 0, line: 0, imported: 0, bad: 0}", im.state.Import)
+	if err != nil {
+		return err
+	}
+	_, err = im.Client.Insist(ctx, http.MethodPost, "/batch", append(create, row...))
+	var r *api.Refusal
+	if errors.As(err, &r) && r.Status == http.StatusConflict {
+		err = nil // an earlier try made it, and its answer was lost
+	}
+	if err != nil {
+		return fmt.Errorf("cannot begin: %w", err)
+	}
+	im.state.Begun = true
+	return im.state.save(im.State)
+}
+
+// position asks where the import stands.
+func (im *importer) position(ctx context.Context) (at position, found bool, err error) {
+	answer, err := im.query(ctx, "get "+positions+" select offset, line, imported, bad where import = $1", im.state.Import)
+	var r *api.Refusal
+	if errors.As(err, &r) && r.Status == http.StatusNotFound {
+		return at, false, nil
+	}
+	if err != nil {
+		return at, false, err
+	}
+	var rows []position
+	if err := json.Unmarshal(answer, &rows); err != nil {
+		return at, false, fmt.Errorf("cannot read where the import stands: %w", err)
+	}
+	if len(rows) == 0 {
+		return at, false, nil
+	}
+	return rows[0], true, nil
+}
+
+// finish clears the position away, with its collection where it was the last
+// one, and then the state file. It may be done again.
+func (im *importer) finish(ctx context.Context) error {
+	mine, err := statement("del "+positions+" where import = $1", im.state.Import)
+	if err != nil {
+		return err
+	}
+	// Of the rows of other imports there must be none: one that begins meanwhile
+	// makes its collection again in the block that makes its row.
+	others, err := statement("del " + positions + " require 0")
+	if err != nil {
+		return err
+	}
+	drop, err := statement("drop collection " + positions)
+	if err != nil {
+		return err
+	}
+	_, err = im.Client.Insist(ctx, http.MethodPost, "/batch", append(append(mine, others...), drop...))
+	var r *api.Refusal
+	if errors.As(err, &r) && r.Status == http.StatusPreconditionFailed {
+		_, err = im.query(ctx, "del "+positions+" where import = $1", im.state.Import)
+	}
+	if errors.As(err, &r) && r.Status == http.StatusNotFound {
+		err = nil // gone already
+	}
+	if err != nil {
+		return fmt.Errorf("everything is imported, but the position of the import is not cleared away: %w", err)
+	}
+	return im.state.remove(im.State)
+}
+
+// describe answers the collection's fields and their types.
+func (im *importer) describe(ctx context.Context) (map[string]string, error) {
+	answer, err := im.query(ctx, "describe "+im.Collection)
+	if err != nil {
+		return nil, err
+	}
+	var rows []struct {
+		Field string `json:"field"`
+		Type  string `json:"type"`
+	}
+	if err := json.Unmarshal(answer, &rows); err != nil {
+		return nil, fmt.Errorf("cannot read the fields of %s: %w", im.Collection, err)
+	}
+	types := make(map[string]string, len(rows))
+	for _, r := range rows {
+		types[r.Field] = r.Type
+	}
+	return types, nil
+}
+
+// query runs one statement.
+func (im *importer) query(ctx context.Context, text string, params ...any) ([]byte, error) {
+	body, err := statement(text, params...)
+	if err != nil {
+		return nil, err
+	}
+	return im.Client.Insist(ctx, http.MethodPost, "/query", body)
+}
+
+// statement is a body of /query, which is a line of /batch too.
+func statement(text string, params ...any) ([]byte, error) {
+	body, err := json.Marshal(struct {
+		Query  string `json:"query"`
+		Params []any  `json:"params,omitempty"`
+	}{text, params})
+	return append(body, '\n'), err
+}
