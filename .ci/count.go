@@ -1,0 +1,88 @@
+// Command count reads what `go test -json` prints, shows the output of what
+// failed and one line a package, and ends with "N passed, N failed". It exits 1
+// where anything failed or nothing ran.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// event is one line of `go test -json`.
+type event struct {
+	Action     string
+	Package    string
+	ImportPath string // of a build
+	Test       string
+	Output     string
+	Elapsed    float64
+}
+
+type counter struct {
+	w              io.Writer
+	passed, failed int
+	output         map[string][]string // by package and test, kept until its verdict
+	failures       map[string]int      // failed tests by package
+}
+
+func main() {
+	c := &counter{w: os.Stdout, output: make(map[string][]string), failures: make(map[string]int)}
+	lines := bufio.NewReaderSize(os.Stdin, 1<<20)
+	for {
+		line, err := lines.ReadString('\n')
+		if strings.TrimSpace(line) != "" {
+			c.take(line)
+		}
+		if err != nil {
+			break
+		}
+	}
+	fmt.Fprintf(c.w, "%d passed, %d failed\n", c.passed, c.failed)
+	if c.failed > 0 || c.passed == 0 {
+		os.Exit(1)
+	}
+}
+
+func (c *counter) take(line string) {
+	var e event
+	if json.Unmarshal([]byte(line), &e) != nil || e.Action == "" {
+		fmt.Fprint(c.w, line) // what the go command itself has to say
+		return
+	}
+	key := e.Package + e.ImportPath + " " + e.Test
+	switch e.Action {
+	case "output", "build-output":
+		c.output[key] = append(c.output[key], e.Output)
+	case "pass", "skip":
+		if e.Test == "" {
+			fmt.Fprintf(c.w, "ok    %s %.1fs\n", e.Package, e.Elapsed)
+		} else if e.Action == "pass" {
+			c.passed++
+		}
+		delete(c.output, key)
+	case "fail", "build-fail":
+		c.fail(e, key)
+	}
+}
+
+func (c *counter) fail(e event, key string) {
+	for _, text := range c.output[key] {
+		fmt.Fprint(c.w, text)
+	}
+	delete(c.output, key)
+	switch {
+	case e.Action == "build-fail":
+	case e.Test != "":
+		c.failed++
+		c.failures[e.Package]++
+	default:
+		fmt.Fprintf(c.w, "FAIL  %s %.1fs\n", e.Package, e.Elapsed)
+		if c.failures[e.Package] == 0 { // it did not build, or broke down outside of a test
+			c.failed++
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/urfave/cli/v2"
+
+	"fenec/internal/api"
+	"fenec/internal/importer"
+)
+
+const importHelp = `
+Loads a file, or what comes on stdin, into a collection of a tenant over HTTP: one
+JSON object a line, or CSV with the field names in its first row.
+
+  fenec import notes.ndjson --url http://127.0.0.1:8090/t/acme --collection notes --create
+  dpkg-query -W -f '${Package},${Version}\n' | fenec import --format csv ...
+
+Each line is imported once. Where an import stands is kept in the tenant, moved in
+the same block as the lines themselves, so one that was killed, at whatever moment,
+goes on where it stopped when the same command is given again. Which import that is
+stands in a small file beside the input, until the import is done; for stdin, name
+one with --state.
+
+A line that cannot be imported is reported on stderr by its number and left out.
+
+--create infers a type for each field from the first 1000 lines: bool, int, float,
+timestamp (ISO 8601 with a zone), text or a list of one of these where every value
+is one, json where they differ; text where all are null. An empty cell of a CSV is
+no value.
+`
+
+// errInterrupted is why an import stopped that was told to.
+var errInterrupted = errors.New("interrupted; the same command goes on from there")
+
+func importCommand() *cli.Command {
+	flags := []cli.Flag{
+		value("url", "", "The tenant's `URL`, such as http://127.0.0.1:8090/t/acme. Required."),
+		value("collection", "", "The `NAME` of the collection to import into. Required."),
+		value("format", "", "`FORMAT` of the input: ndjson or csv. Without it, judged by the file's name or first byte."),
+		value("key", "", "The `FIELD` whose value, a positive int, becomes the id: a document of that id is replaced."),
+		boolean("create", "Create the collection from the data where it is absent."),
+		boolean("strict", "Stop at the first line that cannot be imported."),
+		value("state", "", "The `FILE` that makes the import resumable. Without it, the input's name and .fenec-import; none for stdin."),
+		value("batch", "500", "At most this `NUMBER` of lines a block."),
+		value("retry", "60", "Go on trying for this `TIME` while a node is away or a move holds writes back."),
+	}
+	flags = append(flags, secret("token", "The data `TOKEN` of the tenant's node.")...)
+	return &cli.Command{
+		Name:        "import",
+		Usage:       "Load JSON lines or CSV into a collection",
+		ArgsUsage:   "[FILE]",
+		Description: importHelp,
+		Flags:       flags,
+		Action:      runImport,
+	}
+}
+
+func importOptions(c *cli.Context) (importer.Options, error) {
+	s := settings{c: c}
+	o := importer.Options{
+		Collection: s.text("collection"),
+		Key:        s.text("key"),
+		State:      s.text("state"),
+		Create:     s.boolean("create"),
+		Strict:     s.boolean("strict"),
+		Lines:      s.count("batch", 1),
+	}
+	token, patience := s.secret("token"), s.duration("retry")
+	format, ok := importer.ParseFormat(s.text("format"))
+	switch {
+	case s.err != nil:
+		return o, s.err
+	case s.text("url") == "":
+		return o, usagef("fenec import wants --url, the tenant's URL, such as http://127.0.0.1:8090/t/acme")
+	case !importer.IsName(o.Collection):
+		return o, usagef("fenec import wants --collection, the name of a collection, got %q", o.Collection)
+	case !ok:
+		return o, usagef("--format wants ndjson or csv, got %q", s.text("format"))
+	case o.Lines > importer.MaxLines:
+		return o, usagef("--batch wants at most %d lines, got %d", importer.MaxLines, o.Lines)
+	case c.Args().Len() > 1:
+		return o, usagef("fenec import takes one file, got %q too", c.Args().Get(1))
+	}
+	if _, err := httpURL(s.text("url")); err != nil {
+		return o, err
+	}
+	o.Format = format
+	o.Target = strings.TrimRight(s.text("url"), "/")
+	o.Client = api.New(o.Target, token)
+	o.Client.Patience = max(patience, time.Second)
+	return o, nil
+}
+
+func runImport(c *cli.Context) error {
+	o, err := importOptions(c)
+	if err != nil {
+		return err
+	}
+	defer o.Client.Close()
+	size := int64(-1) // of stdin
+	o.Input, o.Name = c.App.Reader, "stdin"
+	if name := c.Args().First(); name != "" && name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return usagef("the input cannot be read: %s", plain(err))
+		}
+		defer file.Close()
+		info, err := file.Stat()
+		if err != nil || info.IsDir() {
+			return usagef("the input is no file: %s", name)
+		}
+		o.Input, o.Name, size = file, name, info.Size()
+		if o.State == "" {
+			o.State = name + ".fenec-import"
+		}
+	}
+	bar := newBar(c.App.ErrWriter, o.Name, size)
+	o.Progress = bar.set
+	o.Bad = func(line int, reason error) {
+		bar.clear()
+		fmt.Fprintf(c.App.ErrWriter, "line %d: %s\n", line, reason)
+	}
+	ctx, stop := context.WithCancelCause(context.Background())
+	defer stop(nil)
+	release := onInterrupt(func() { stop(errInterrupted) })
+	defer release()
+	started := time.Now()
+	summary, err := importer.Run(ctx, o)
+	bar.clear()
+	return report(c.App.Writer, o, summary, time.Since(started), err)
+}
+
+// report prints what was done, also where it ended in err.
+func report(w io.Writer, o importer.Options, s importer.Summary, took time.Duration, err error) error {
+	if s.Created != "" {
+		fmt.Fprintln(w, s.Created)
+	}
+	if s.Resumed > 0 {
+		fmt.Fprintf(w, "went on after line %d\n", s.Resumed)
+	}
+	switch {
+	case s.Already && err == nil:
+		fmt.Fprintf(w, "%s was imported completely before; cleared up after it\n", o.Name)
+		return nil
+	case s.Imported > 0 || err == nil:
+		fmt.Fprintf(w, "imported %d documents into %s in %s", s.Imported, o.Collection, took.Round(time.Millisecond))
+		if s.Bad > 0 {
+			fmt.Fprintf(w, ", left out %d bad lines", s.Bad)
+		}
+		fmt.Fprintln(w)
+	}
+	return err
+}
+
+// onInterrupt calls f at the first SIGINT or SIGTERM; a second one ends the
+// process as it always does. release gives the signals back.
+func onInterrupt(f func()) (release func()) {
+	caught := make(chan os.Signal, 1)
+	done := make(chan struct{})
+	ended := make(chan struct{})
+	signal.Notify(caught, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		defer close(ended)
+		select {
+		case <-caught:
+			signal.Stop(caught)
+			f()
+		case <-done:
+		}
+	}()
+	return func() {
+		signal.Stop(caught)
+		close(done)
+		<-ended
+	}
+}
+
+// bar is the progress of an import: there on a terminal, nothing elsewhere.
+type bar struct{ progress *progressbar.ProgressBar }
+
+func newBar(w io.Writer, name string, size int64) bar {
+	if !isTerminal(w) {
+		return bar{}
+	}
+	return bar{progressbar.NewOptions64(size,
+		progressbar.OptionSetWriter(w),
+		progressbar.OptionSetDescription(name),
+		progressbar.OptionShowBytes(true),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetPredictTime(size > 0),
+	)}
+}
+
+// The bar's own errors, of a terminal that went away, are nobody's to handle.
+func (b bar) set(offset int64) {
+	if b.progress != nil {
+		_ = b.progress.Set64(offset)
+	}
+}
+
+func (b bar) clear() {
+	if b.progress != nil {
+		_ = b.progress.Clear()
+	}
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mayImport is which way imports point: each package of ours and those of ours
+// it may import. A package not listed is under the rule of the nearest listed
+// one above it. Tests may import what their package may, and the test rooms.
+var mayImport = map[string][]string{
+	"fenec": {
+		"fenec/node", "fenec/router", "fenec/engine", "fenec/engine/wal",
+		"fenec/internal/api", "fenec/internal/importer", "fenec/internal/vfs",
+	},
+	"fenec/node": {
+		"fenec/engine", "fenec/engine/query", "fenec/engine/doc", "fenec/engine/fail", "fenec/engine/wal",
+		"fenec/internal/http1", "fenec/internal/vfs",
+	},
+	"fenec/router": {
+		"fenec/engine", "fenec/engine/query", "fenec/engine/doc", "fenec/engine/fail", "fenec/engine/wal",
+		"fenec/internal/http1", "fenec/internal/vfs",
+	},
+	"fenec/engine": {
+		"fenec/engine/query", "fenec/engine/query/syntax", "fenec/engine/index", "fenec/engine/wal",
+		"fenec/engine/doc", "fenec/engine/fail", "fenec/internal/vfs",
+	},
+	"fenec/engine/query":        {"fenec/engine/query/syntax", "fenec/engine/index", "fenec/engine/doc", "fenec/engine/fail"},
+	"fenec/engine/query/syntax": {"fenec/engine/doc", "fenec/engine/fail"},
+	"fenec/engine/index":        {"fenec/engine/doc", "fenec/engine/fail"},
+	"fenec/engine/wal":          {"fenec/engine/fail", "fenec/internal/vfs"},
+	"fenec/engine/doc":          {"fenec/engine/fail"},
+	"fenec/engine/fail":         {},
+	"fenec/internal/http1":      {"fenec/engine/fail"},
+	"fenec/internal/vfs":        {},
+	"fenec/internal/api":        {},
+	"fenec/internal/importer":   {"fenec/internal/api"},
+}
+
+// onlyIn names what few packages may know.
+var onlyIn = map[string]func(pkg string) bool{
+	"github.com/urfave/cli/v2": func(pkg string) bool { return pkg == "fenec" },
+	"net/http": func(pkg string) bool {
+		return pkg != "fenec/engine" && !strings.HasPrefix(pkg, "fenec/engine/")
+	},
+	"github.com/cockroachdb/datadriven": func(string) bool { return false },
+	"testing":                           func(string) bool { return false },
+}
+
+// pkg is what `go list` tells of a package.
+type pkg struct {
+	ImportPath   string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	for _, p := range listPackages(t) {
+		for _, edge := range forbidden(p) {
+			t.Error(edge)
+		}
+	}
+}
+
+func TestTheLayoutTestNamesAForbiddenEdge(t *testing.T) {
+	for name, c := range map[string]struct {
+		pkg  pkg
+		want string
+	}{
+		"a node that imports the router": {
+			pkg{ImportPath: "fenec/node", Imports: []string{"fenec/router"}},
+			"fenec/node imports fenec/router",
+		},
+		"an engine that knows HTTP": {
+			pkg{ImportPath: "fenec/engine", Imports: []string{"net/http"}},
+			"fenec/engine imports net/http",
+		},
+		"a part of the engine that knows the connection loop": {
+			pkg{ImportPath: "fenec/engine/wal", Imports: []string{"fenec/internal/http1"}},
+			"fenec/engine/wal imports fenec/internal/http1",
+		},
+		"a test that reaches up": {
+			pkg{ImportPath: "fenec/engine", XTestImports: []string{"fenec/node"}},
+			"fenec/engine imports fenec/node",
+		},
+		"a second place that knows the command line": {
+			pkg{ImportPath: "fenec/node", Imports: []string{"github.com/urfave/cli/v2"}},
+			"fenec/node imports github.com/urfave/cli/v2",
+		},
+		"a room without a rule": {
+			pkg{ImportPath: "fenec/corner", Imports: []string{"fenec/engine"}},
+			"fenec/corner has no place in the layout",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := forbidden(c.pkg)
+			if len(got) != 1 || !strings.Contains(got[0], c.want) {
+				t.Errorf("forbidden edges %q, want one that says %q", got, c.want)
+			}
+		})
+	}
+}
+
+// forbidden is a sentence for each import of p that the layout does not allow.
+func forbidden(p pkg) []string {
+	rule, ok := nearestRule(p.ImportPath)
+	if !ok {
+		return []string{p.ImportPath + " has no place in the layout: give it a rule in mayImport"}
+	}
+	var edges []string
+	for _, to := range p.Imports {
+		if allowed, known := onlyIn[to]; known && !allowed(p.ImportPath) && !isTestRoom(p.ImportPath) {
+			edges = append(edges, fmt.Sprintf("%s imports %s, which it must not know", p.ImportPath, to))
+		}
+		if isOurs(to) && !slices.Contains(mayImport[rule], to) && !within(to, rule) {
+			edges = append(edges, fmt.Sprintf("%s imports %s, which points the wrong way", p.ImportPath, to))
+		}
+	}
+	for _, to := range slices.Concat(p.TestImports, p.XTestImports) {
+		if isOurs(to) && to != p.ImportPath && !slices.Contains(mayImport[rule], to) && !isTestRoom(to) && !within(to, rule) {
+			edges = append(edges, fmt.Sprintf("a test of %s imports %s, which points the wrong way", p.ImportPath, to))
+		}
+	}
+	return edges
+}
+
+// nearestRule is the listed package that path is or is inside of.
+func nearestRule(path string) (string, bool) {
+	for at := path; at != ""; {
+		if _, ok := mayImport[at]; ok && (at != "fenec" || path == "fenec") {
+			return at, true
+		}
+		i := strings.LastIndexByte(at, '/')
+		if i < 0 {
+			break
+		}
+		at = at[:i]
+	}
+	return "", false
+}
+
+// within says that path belongs to the package that rule is for and has no rule
+// of its own.
+func within(path, rule string) bool {
+	nearest, ok := nearestRule(path)
+	return ok && nearest == rule && path != rule
+}
+
+func isOurs(path string) bool { return path == "fenec" || strings.HasPrefix(path, "fenec/") }
+
+// isTestRoom says that a package is there for tests alone.
+func isTestRoom(path string) bool { return path == "fenec/internal/vfs/crashfs" }
+
+func listPackages(t *testing.T) []pkg {
+	t.Helper()
+	var stderr bytes.Buffer
+	list := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	list.Stderr = &stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	var packages []pkg
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		err := d.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+	if len(packages) < 10 {
+		t.Fatalf("go list names %d packages, want at least the ten of the layout", len(packages))
+	}
+	return packages
+}

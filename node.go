@@ -1,0 +1,100 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"fenec/node"
+)
+
+const nodeHelp = `
+A node answers /t/<tenant>/... for every <tenant>.fenec file in its directory. A
+tenant is opened when it is first asked for and closed when nobody has used it
+for a while. Tenants are made through /_admin/, by hand or by a router:
+
+  fenec node --dir ./data --admin-token s3cret
+  curl -X PUT -H 'Authorization: Bearer s3cret' http://127.0.0.1:8081/_admin/tenants/acme
+  curl http://127.0.0.1:8081/t/acme/query -d '{"query": "create collection notes (title text)"}'
+
+With --file one database is served at / instead, and made if it is not there.
+
+On SIGTERM or SIGINT the node finishes what it has in flight, syncs every tenant
+and exits 0; a second signal ends it at once.
+`
+
+func nodeCommand() *cli.Command {
+	flags := []cli.Flag{
+		value("http", "127.0.0.1:8081", "The `ADDR` to answer on."),
+		value("dir", "", "Serve the tenants of this `DIRECTORY`, made if absent. This or --file is required."),
+		value("file", "", "Serve one database, this `FILE`, at /."),
+	}
+	flags = append(flags, secret("http-token", "The `TOKEN` that opens the tenants' data. Required beyond loopback.")...)
+	flags = append(flags, secret("admin-token", "The `TOKEN` that opens /_admin/, which is off without one.")...)
+	flags = append(flags,
+		value("sync", "250", "How long an answered write may stay off the disk: always (none), `MS` milliseconds, or off (until the tenant closes)."),
+		value("idle-close", "300", "Close a tenant after this `TIME` without a request."),
+		value("max-memory", "0", "Past this many `MIB` held by open tenants, close idle ones first. 0 is no limit."),
+		value("max-connections", "1024", "Past this `NUMBER` of connections, answer 503."),
+		value("idle-timeout", "60", "Close a connection after this `TIME` without a request."),
+		value("statement-timeout", "0", "Stop a statement after this `TIME`. 0 is never."),
+		value("drain", "10", "The `TIME` requests in flight have to finish at shutdown."),
+		boolean("http-read-only", "Refuse every write; the directory need not be writable."),
+		boolean("insecure", "Listen beyond loopback without a data token."),
+		value("tls-cert", "", "Serve TLS with this certificate `FILE` (PEM)."),
+		value("tls-key", "", "The key `FILE` of the certificate (PEM)."),
+	)
+	return &cli.Command{
+		Name:        "node",
+		Usage:       "Serve a directory of tenants",
+		Description: nodeHelp,
+		Flags:       flags,
+		Action:      runNode,
+	}
+}
+
+func nodeConfig(c *cli.Context) (node.Config, error) {
+	s := settings{c: c}
+	config := node.Config{
+		Dir:              s.text("dir"),
+		File:             s.text("file"),
+		DataToken:        s.secret("http-token"),
+		AdminToken:       s.secret("admin-token"),
+		Sync:             s.sync("sync"),
+		IdleClose:        s.duration("idle-close"),
+		MaxMemory:        s.mebibytes("max-memory"),
+		MaxConnections:   s.count("max-connections", 1),
+		IdleTimeout:      s.duration("idle-timeout"),
+		Drain:            s.duration("drain"),
+		StatementTimeout: s.duration("statement-timeout"),
+		ReadOnly:         s.boolean("http-read-only"),
+		Insecure:         s.boolean("insecure"),
+		TLSCert:          s.text("tls-cert"),
+		TLSKey:           s.text("tls-key"),
+		Version:          version,
+	}
+	if s.err != nil {
+		return config, s.err
+	}
+	if err := config.Validate(s.text("http")); err != nil {
+		return config, usagef("%s", err)
+	}
+	return config, noArguments(c)
+}
+
+func runNode(c *cli.Context) error {
+	config, err := nodeConfig(c)
+	if err != nil {
+		return err
+	}
+	config.Log = newLog(c.App.ErrWriter)
+	stop := signals(config.Log)
+	l, err := listen(c.String("http"))
+	if err != nil {
+		return err
+	}
+	n, err := node.New(config)
+	if err != nil {
+		closeAll(l)
+		return err
+	}
+	return serve(config.Log, stop, config.Drain, nil, part{"node", n, l})
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// service is what listens: a node or a router.
+type service interface {
+	Serve(net.Listener) error
+	Shutdown(context.Context) error
+}
+
+// part is one service of a process and the listener it answers on.
+type part struct {
+	name     string
+	service  service
+	listener net.Listener
+}
+
+// signals catches the first SIGINT or SIGTERM in the channel it answers; a
+// second one ends the process at once, for whoever does not want to wait for
+// the drain. It is called before anything listens, so that no signal finds the
+// default handler.
+func signals(log zerolog.Logger) <-chan os.Signal {
+	caught := make(chan os.Signal, 2)
+	first := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		first <- <-caught
+		again := <-caught
+		log.Warn().Str("signal", again.String()).Msg("second signal: ending at once")
+		os.Exit(exitFailed)
+	}()
+	return first
+}
+
+// serve runs the parts until a signal comes or one of them fails, then shuts
+// them down in the order given, each finishing what it has in flight, within
+// drain altogether. started, where there is one, runs once all are serving and
+// may end the process by returning an error.
+func serve(log zerolog.Logger, stop <-chan os.Signal, drain time.Duration, started func(context.Context) error, parts ...part) error {
+	ended := make(chan error, len(parts))
+	for _, p := range parts {
+		go func() {
+			if err := p.service.Serve(p.listener); err != nil {
+				ended <- fmt.Errorf("%s stopped listening: %w", p.name, err)
+				return
+			}
+			ended <- nil
+		}()
+		log.Info().Str("role", p.name).Str("addr", p.listener.Addr().String()).Str("version", version).Msg("listening")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	begun := make(chan error, 1)
+	go func() {
+		if started == nil {
+			begun <- nil
+			return
+		}
+		begun <- started(ctx)
+	}()
+	failure, running := wait(log, stop, begun, ended, len(parts))
+	cancel()
+	failure = errors.Join(failure, shutDown(log, drain, parts))
+	for range running {
+		<-ended
+	}
+	return failure
+}
+
+// wait blocks until it is time to shut down. It answers why, nil for a signal,
+// and how many parts have not yet ended.
+func wait(log zerolog.Logger, stop <-chan os.Signal, begun, ended <-chan error, running int) (error, int) {
+	for {
+		select {
+		case s := <-stop:
+			log.Info().Str("signal", s.String()).Msg("draining; a second signal ends at once")
+			return nil, running
+		case err := <-begun:
+			if err != nil {
+				return err, running
+			}
+			begun = nil
+		case err := <-ended:
+			return err, running - 1
+		}
+	}
+}
+
+func shutDown(log zerolog.Logger, drain time.Duration, parts []part) error {
+	ctx, cancel := context.WithTimeout(context.Background(), drain)
+	defer cancel()
+	var failure error
+	for _, p := range parts {
+		err := p.service.Shutdown(ctx)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			log.Warn().Str("role", p.name).Msg("requests were still running at the end of the drain and were cut off")
+		case err != nil:
+			failure = errors.Join(failure, fmt.Errorf("%s did not shut down cleanly: %w", p.name, err))
+		}
+	}
+	if failure == nil {
+		log.Info().Msg("stopped")
+	}
+	return failure
+}
+
+// listen opens an address, with a sentence where it cannot.
+func listen(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err == nil {
+		return l, nil
+	}
+	reason := err
+	var op *net.OpError
+	if errors.As(err, &op) {
+		reason = op.Err
+		var call *os.SyscallError
+		if errors.As(op.Err, &call) {
+			reason = call.Err
+		}
+	}
+	return nil, fmt.Errorf("cannot listen on %s: %w", address, reason)
+}
+
+// closeAll closes what a start that failed halfway had opened.
+func closeAll(closers ...io.Closer) {
+	for _, c := range closers {
+		c.Close() // nothing was written through it
+	}
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/rs/zerolog"
+	"github.com/urfave/cli/v2"
+
+	"fenec/engine/wal"
+	"fenec/internal/api"
+	"fenec/node"
+	"fenec/router"
+)
+
+const upHelp = `
+Starts a router and two nodes in this process, on loopback, with a tenant called
+demo to play with, and prints how to talk to it. Everything is kept in
+./fenec-data: starting it again finds what was there, deleting the directory
+starts over. Ctrl-C stops it.
+
+The router takes the port of --listen, the nodes the two after it.
+`
+
+const (
+	upData  = "fenec-data"
+	upDrain = 5 * time.Second
+)
+
+// upNodes are the names under which the nodes are recorded; each is a
+// directory of the data directory too.
+var upNodes = []string{"n1", "n2"}
+
+func upCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "up",
+		Usage:       "Start a router and two nodes here, with a demo tenant",
+		Description: upHelp,
+		Flags:       []cli.Flag{value("listen", "127.0.0.1:8090", "The router's `ADDR`; the nodes take the next two ports, or any where it is 0.")},
+		Action:      runUp,
+	}
+}
+
+func runUp(c *cli.Context) error {
+	if err := noArguments(c); err != nil {
+		return err
+	}
+	addresses, err := upAddresses(c.String("listen"))
+	if err != nil {
+		return err
+	}
+	log := newLog(c.App.ErrWriter)
+	if !isTerminal(c.App.ErrWriter) {
+		// The printed lines are what up is for; a log beside them only where
+		// something is wrong.
+		log = log.Level(zerolog.WarnLevel)
+	}
+	stop := signals(log)
+	local, err := startLocal(addresses, log)
+	if err != nil {
+		return err
+	}
+	started := func(ctx context.Context) error {
+		if err := local.settle(ctx); err != nil {
+			return err
+		}
+		return local.greet(c.App.Writer)
+	}
+	return serve(log, stop, upDrain, started, local.parts()...)
+}
+
+// upAddresses are the router's address and, after it, the nodes'.
+func upAddresses(text string) ([]string, error) {
+	host, portText, err := net.SplitHostPort(text)
+	port, portErr := strconv.ParseUint(portText, 10, 16)
+	ip := net.ParseIP(host)
+	switch {
+	case err != nil || portErr != nil || int(port)+len(upNodes) > 65535:
+		return nil, usagef("--listen wants an address such as 127.0.0.1:8090, got %q", text)
+	case host != "localhost" && (ip == nil || !ip.IsLoopback()):
+		return nil, usagef("fenec up listens on loopback only, got --listen %s; fenec node and fenec shard listen anywhere", text)
+	}
+	addresses := []string{text}
+	for i := range upNodes {
+		next := 0
+		if port != 0 {
+			next = int(port) + 1 + i
+		}
+		addresses = append(addresses, net.JoinHostPort(host, strconv.Itoa(next)))
+	}
+	return addresses, nil
+}
+
+// local is the small cluster of fenec up.
+type local struct {
+	router *router.Router
+	nodes  []*node.Node
+	tokens []string // the nodes' admin tokens, in the order of upNodes
+	// listeners: the router's, then the nodes'
+	listeners []net.Listener
+}
+
+// startLocal opens listeners, nodes and router, or none of them.
+func startLocal(addresses []string, log zerolog.Logger) (*local, error) {
+	l := &local{}
+	if err := l.open(addresses, log); err != nil {
+		for _, n := range l.nodes {
+			n.Shutdown(context.Background()) // it served nothing yet
+		}
+		for _, listener := range l.listeners {
+			listener.Close() // likewise
+		}
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *local) open(addresses []string, log zerolog.Logger) error {
+	for _, address := range addresses {
+		listener, err := listen(address)
+		if err != nil {
+			return err
+		}
+		l.listeners = append(l.listeners, listener)
+	}
+	if err := os.MkdirAll(upData, 0o700); err != nil {
+		return fmt.Errorf("cannot make the data directory: %s", plain(err))
+	}
+	policy := wal.Policy{Every: 250 * time.Millisecond}
+	for _, name := range upNodes {
+		token, err := keptToken(filepath.Join(upData, name+".token"))
+		if err != nil {
+			return err
+		}
+		n, err := node.New(node.Config{
+			Dir: filepath.Join(upData, name), AdminToken: token, Sync: policy,
+			IdleClose: 5 * time.Minute, IdleTimeout: time.Minute, MaxConnections: 1024, Drain: upDrain,
+			Version: version, Log: log.With().Str("node", name).Logger(),
+		})
+		if err != nil {
+			return err
+		}
+		l.nodes, l.tokens = append(l.nodes, n), append(l.tokens, token)
+	}
+	r, err := router.New(router.Config{
+		Directory: filepath.Join(upData, "shard.fenec"), UpstreamTimeout: 30 * time.Second,
+		IdleTimeout: time.Minute, MaxConnections: 1024,
+		Version: version, Log: log.With().Str("node", "router").Logger(),
+	})
+	l.router = r
+	return err
+}
+
+func (l *local) parts() []part {
+	parts := []part{{"router", l.router, l.listeners[0]}}
+	for i, n := range l.nodes {
+		parts = append(parts, part{"node", n, l.listeners[1+i]})
+	}
+	return parts
+}
+
+func (l *local) url() string { return "http://" + l.listeners[0].Addr().String() }
+
+// settle records the nodes where they listen now and makes the demo tenant
+// where there is none.
+func (l *local) settle(ctx context.Context) error {
+	client := api.New(l.url(), "")
+	defer client.Close()
+	ask := func(method, path string, body any) error {
+		text, err := json.Marshal(body)
+		if err == nil {
+			_, err = client.Ask(ctx, method, path, text)
+		}
+		return err
+	}
+	for i, name := range upNodes {
+		record := map[string]string{"addr": l.listeners[1+i].Addr().String(), "token": l.tokens[i]}
+		if err := ask("PUT", "/_shard/nodes/"+name, record); err != nil {
+			return fmt.Errorf("cannot record node %s: %w", name, err)
+		}
+	}
+	if err := ask("PUT", "/_shard/tenants/demo", struct{}{}); err != nil && !isTaken(err) {
+		return fmt.Errorf("cannot place the tenant demo: %w", err)
+	}
+	for _, statement := range demoStatements {
+		err := ask("POST", "/t/demo/query", map[string]string{"query": statement})
+		if isTaken(err) {
+			return nil // there from an earlier start, with whatever was put into it
+		}
+		if err != nil {
+			return fmt.Errorf("cannot make the collection notes of the tenant demo: %w", err)
+		}
+	}
+	return nil
+}
+
+// demoStatements make the demo tenant's collection.
+var demoStatements = []string{
+	"create collection notes (title text required, stars int @sorted, at timestamp)",
+	`put notes {title: "the first note", stars: 5, at: now()}`,
+}
+
+// isTaken says that what was to be made is there.
+func isTaken(err error) bool {
+	var r *api.Refusal
+	return errors.As(err, &r) && r.Status == http.StatusConflict
+}
+
+func (l *local) greet(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "router  %s\n", l.url())
+	for i, name := range upNodes {
+		fmt.Fprintf(&b, "node    http://%s  (%s, admin token in %s)\n",
+			l.listeners[1+i].Addr(), name, filepath.Join(upData, name+".token"))
+	}
+	fmt.Fprintf(&b, "data    %s\n\nTry:\n\n", upData)
+	demo := l.url() + "/t/demo"
+	fmt.Fprintf(&b, "  curl '%s/notes?order=id.desc&limit=3'\n", demo)
+	fmt.Fprintf(&b, "  curl %s/notes -d '{\"title\": \"from the shell\", \"stars\": 4}'\n", demo)
+	fmt.Fprintf(&b, "  curl %s/query -d '{\"query\": \"get notes where stars >= 4 order stars desc limit 3\"}'\n", demo)
+	fmt.Fprint(&b, "\nCtrl-C stops it; what was written is in "+upData+".\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// keptToken reads a token from its file, or makes one up and keeps it there.
+func keptToken(path string) (string, error) {
+	content, err := os.ReadFile(path)
+	if token := strings.TrimSpace(string(content)); err == nil && token != "" {
+		return token, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("cannot read a node's token: %s", plain(err))
+	}
+	token := rand.Text()
+	if err := os.WriteFile(path, []byte(token+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("cannot keep a node's token: %s", plain(err))
+	}
+	return token, nil
+}
