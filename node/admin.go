@@ -1,0 +1,365 @@
+package node
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"fenec/engine"
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/internal/http1"
+
+	"github.com/go-json-experiment/json"
+)
+
+// maxAdminBody is the longest body of an admin request that is no image.
+const maxAdminBody = 64 << 10
+
+// adminRoute is one path of /_admin/.
+type adminRoute struct {
+	methods methods
+	serve   func(n *Node, r *http1.Request, tenant string) http1.Answer
+}
+
+// nodeRoutes are below /_admin/, tenantRoutes below /_admin/tenants/<t>; the empty name is the tenant itself.
+var (
+	nodeRoutes = map[string]adminRoute{
+		"stats":   {methodGet, (*Node).adminStats},
+		"tenants": {methodGet, (*Node).adminTenants},
+		"open":    {methodGet, (*Node).adminOpen},
+	}
+	tenantRoutes = map[string]adminRoute{
+		"":       {methodPut | methodDelete, (*Node).adminTenant},
+		"freeze": {methodPost, (*Node).adminFreeze},
+		"thaw":   {methodPost, (*Node).adminThaw},
+		"frozen": {methodGet, (*Node).adminFrozen},
+		"file":   {methodGet | methodPut, (*Node).adminFile},
+	}
+	laterAdmin = map[string]string{
+		"lease": "a lease", "promote": "promoting a copy", "follow": "following another node", "lineage": "lineage",
+		"position": "the position of a copy", "quota": "a quota", "usage": "the usage of a quota",
+	}
+)
+
+// serveAdmin answers a request for what is below /_admin, which is not there where no token opens it.
+func (n *Node) serveAdmin(r *http1.Request, path segments) http1.Answer {
+	if n.config.AdminToken == "" {
+		return errNoRoute().answer()
+	}
+	if !n.mayManage(r) {
+		return n.unauthorized(r)
+	}
+	name := ""
+	routes, at := nodeRoutes, 1
+	if path.count > 2 && string(path.at[1]) == "tenants" {
+		routes, at = tenantRoutes, 3
+		if name = string(path.at[2]); !http1.ValidTenant(name) {
+			return http1.ErrorAnswer(400, "a tenant's name is 1 to 64 of a-z, 0-9, _ and -, got "+quoted(path.at[2]))
+		}
+	}
+	last := ""
+	if path.count > at {
+		last = string(path.at[at])
+	}
+	if what, ok := laterAdmin[last]; ok {
+		return n.answerError(r, later(what))
+	}
+	one, ok := routes[last]
+	if !ok || path.count > at+1 {
+		return errNoRoute().answer()
+	}
+	if a, done := checkMethod(r, one.methods); done {
+		return a
+	}
+	if r.Method != "GET" && r.Method != "HEAD" {
+		n.log.Info().Bytes("request", r.ID).Str("client", n.client(r)).
+			Str("method", r.Method).Str("tenant", name).Str("what", last).Msg("admin")
+	}
+	return one.serve(n, r, name)
+}
+
+// adminStats is GET /_admin/stats.
+func (n *Node) adminStats(r *http1.Request, _ string) http1.Answer {
+	names, err := n.fs.ReadDir(n.dir)
+	if err != nil {
+		return n.answerError(r, storageError("the directory of the tenants cannot be read", err))
+	}
+	tenants, disk := 0, int64(0)
+	for _, name := range names {
+		if _, ok := tenantOf(name); ok {
+			tenants++
+		}
+		if info, err := n.fs.Stat(n.dir + string(os.PathSeparator) + name); err == nil && !info.Dir {
+			disk += info.Size // one deleted meanwhile takes no room
+		}
+	}
+	open := 0
+	n.eachOpen(func(t *tenant) {
+		open++
+		n.measure(t)
+	})
+	body := appendNumber(append(r.Scratch(), '{'), "tenants", int64(tenants))
+	body = appendNumber(append(body, ','), "open", int64(open))
+	body = appendNumber(append(body, ','), "disk_bytes", disk)
+	body = appendNumber(append(body, ','), "memory_bytes", n.budget.memory.Load())
+	return http1.Answer{Status: 200, Headers: http1.JSON, Body: append(body, '}')}
+}
+
+// tenantOf is the tenant a file of the directory is, where it is one's.
+func tenantOf(file string) (name string, ok bool) {
+	name, ok = strings.CutSuffix(file, fileSuffix)
+	return name, ok && http1.ValidTenant(name)
+}
+
+// tenantNames are the tenants on disk, damaged ones too, sorted.
+func (n *Node) tenantNames() ([]string, error) {
+	files, err := n.fs.ReadDir(n.dir)
+	if err != nil {
+		return nil, storageError("the directory of the tenants cannot be read", err)
+	}
+	names := files[:0]
+	for _, file := range files {
+		if name, ok := tenantOf(file); ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// countTenants is how many tenants there are on disk, for a metric: 0 where that cannot be told.
+func (n *Node) countTenants() int {
+	if n.single != nil {
+		return 1
+	}
+	names, err := n.tenantNames()
+	if err != nil {
+		return 0
+	}
+	return len(names)
+}
+
+// adminTenants is GET /_admin/tenants.
+func (n *Node) adminTenants(r *http1.Request, _ string) http1.Answer {
+	names, err := n.tenantNames()
+	if err != nil {
+		return n.answerError(r, err)
+	}
+	body := append(r.Scratch(), '[')
+	for i, name := range names {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = doc.AppendQuoted(body, []byte(name))
+	}
+	return http1.Answer{Status: 200, Headers: http1.JSON, Body: append(body, ']')}
+}
+
+// adminOpen is GET /_admin/open: the open tenants, sorted.
+func (n *Node) adminOpen(r *http1.Request, _ string) http1.Answer {
+	type line struct {
+		name string
+		text []byte
+	}
+	var lines []line
+	n.eachOpen(func(t *tenant) {
+		seq, _ := t.db.Position()
+		text := append([]byte(`{"name":`), doc.AppendQuoted(nil, []byte(t.name))...)
+		text = appendNumber(append(text, ','), "memory_bytes", n.measure(t))
+		text = strconv.AppendBool(append(text, `,"frozen":`...), t.db.Frozen())
+		text = append(text, `,"role":"primary","seq":`...)
+		text = append(strconv.AppendUint(text, seq, 10), '}')
+		lines = append(lines, line{t.name, text})
+	})
+	slices.SortFunc(lines, func(a, b line) int { return strings.Compare(a.name, b.name) })
+	body := append(r.Scratch(), '[')
+	for i, l := range lines {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, l.text...)
+	}
+	return http1.Answer{Status: 200, Headers: http1.JSON, Body: append(body, ']')}
+}
+
+// adminTenant is PUT and DELETE /_admin/tenants/<t>.
+func (n *Node) adminTenant(r *http1.Request, name string) http1.Answer {
+	err := n.checkWritable()
+	if err == nil && r.Method == "PUT" {
+		if err = n.create(name); err == nil {
+			return answerTenant(r, 201, name)
+		}
+	} else if err == nil {
+		if err = n.delete(name); err == nil {
+			return http1.Answer{Status: 204}
+		}
+	}
+	return n.answerError(r, err)
+}
+
+func answerTenant(r *http1.Request, status int, name string) http1.Answer {
+	body := append(r.Scratch(), `{"tenant":`...)
+	body = append(doc.AppendQuoted(body, []byte(name)), '}')
+	return http1.Answer{Status: status, Headers: http1.JSON, Body: body}
+}
+
+func (n *Node) checkWritable() error {
+	if n.config.ReadOnly {
+		return fail.New(fail.ReadOnly, "the node is read-only")
+	}
+	return nil
+}
+
+func errTaken(name string) error {
+	return fail.New(fail.Conflict, "there is a tenant %s already", name)
+}
+
+// create makes an empty tenant and opens it.
+func (n *Node) create(name string) error {
+	unlock := n.gates.lock(name)
+	defer unlock()
+	found, err := n.exists(name)
+	if err != nil {
+		return err
+	}
+	if found {
+		return errTaken(name)
+	}
+	n.ending.RLock()
+	defer n.ending.RUnlock()
+	if n.ended {
+		return errStopping()
+	}
+	// A hold that lies here without its tenant is of one deleted as the node stopped; it is none of the new one's.
+	if err := n.removeHold(name); err != nil {
+		return err
+	}
+	n.budget.open.Add(1)
+	n.makeRoom(0)
+	db, err := n.createFile(name)
+	if err != nil {
+		n.budget.open.Add(-1)
+		if errors.Is(err, os.ErrExist) {
+			return errTaken(name)
+		}
+		return classified("the tenant cannot be made", err)
+	}
+	n.refusals.forget(name)
+	n.metrics.opened.Inc()
+	n.registry.put(n.newTenant(name, db))
+	return nil
+}
+
+// createFile is engine.Create, closing idle tenants where the process has run out of descriptors.
+func (n *Node) createFile(name string) (*engine.DB, error) {
+	for {
+		db, err := engine.Create(n.path(name), n.engineOptions())
+		if !isOutOfDescriptors(err) || !n.closeLeastUsed() {
+			return db, err
+		}
+	}
+}
+
+// classified gives an error of the file system its kind; one that has a kind keeps it.
+func classified(what string, err error) error {
+	if fail.KindOf(err) != 0 {
+		return err
+	}
+	return storageError(what, err)
+}
+
+// delete closes a tenant once the requests in it have ended, and removes it, damaged or not.
+func (n *Node) delete(name string) error {
+	unlock := n.gates.lock(name)
+	defer unlock()
+	found, err := n.exists(name)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return errAbsent(name)
+	}
+	if t := n.registry.get(name); t != nil {
+		t.shut()
+		_ = n.closeTenant(t) // logged there; the file goes anyway
+	}
+	// The file goes first, and is gone from the disk, before its hold does: a node that stops in between must not come
+	// back with the file taking writes.
+	if err := n.fs.Remove(n.path(name)); err != nil {
+		return storageError("the tenant cannot be removed", err)
+	}
+	if err := n.fs.SyncDir(n.dir); err != nil {
+		return storageError("the tenant's removal cannot be synced", err)
+	}
+	n.refusals.forget(name)
+	return n.removeHold(name)
+}
+
+// freezeRequest is the body of a freeze or a thaw, which may be left out.
+type freezeRequest struct {
+	Token string `json:"token"`
+}
+
+func readFreeze(r *http1.Request) (f freezeRequest, err error) {
+	body, err := r.Body(maxAdminBody)
+	if err != nil || len(body) == 0 {
+		return f, err
+	}
+	if err := json.Unmarshal(body, &f, json.RejectUnknownMembers(true)); err != nil {
+		return f, fail.New(fail.Invalid, `want an object {"token": "..."}, or no body`)
+	}
+	if len(f.Token) > maxHold/8 {
+		return f, fail.New(fail.Invalid, "the token is longer than %d bytes", maxHold/8)
+	}
+	return f, nil
+}
+
+// adminFreeze is POST .../freeze.
+func (n *Node) adminFreeze(r *http1.Request, name string) http1.Answer {
+	return n.changeHold(r, name, true, n.freeze)
+}
+
+// adminThaw is POST .../thaw.
+func (n *Node) adminThaw(r *http1.Request, name string) http1.Answer {
+	return n.changeHold(r, name, false, n.thaw)
+}
+
+func (n *Node) changeHold(r *http1.Request, name string, frozen bool, change func(name, token string) (uint64, error)) http1.Answer {
+	err := n.checkWritable()
+	var f freezeRequest
+	if err == nil {
+		f, err = readFreeze(r)
+	}
+	var seq uint64
+	if err == nil {
+		seq, err = change(name, f.Token)
+	}
+	if err != nil {
+		return n.answerError(r, err)
+	}
+	body := strconv.AppendBool(append(r.Scratch(), `{"frozen":`...), frozen)
+	body = append(strconv.AppendUint(append(body, `,"seq":`...), seq, 10), '}')
+	return http1.Answer{Status: 200, Headers: http1.JSON, Body: body}
+}
+
+// adminFrozen is GET .../frozen: whether the tenant refuses writes, under which token, whether it is an image that
+// nobody has put into service, and the change it stands at.
+func (n *Node) adminFrozen(r *http1.Request, name string) http1.Answer {
+	t, err := n.acquire(name)
+	if err != nil {
+		return n.answerError(r, err)
+	}
+	defer n.release(t)
+	h := t.hold.Load()
+	seq, _ := t.db.Position()
+	body := strconv.AppendBool(append(r.Scratch(), `{"frozen":`...), h != nil)
+	if h != nil && h.Token != "" {
+		body = doc.AppendQuoted(append(body, `,"token":`...), []byte(h.Token))
+	}
+	body = strconv.AppendBool(append(body, `,"held":`...), h != nil && h.Held)
+	body = append(strconv.AppendUint(append(body, `,"seq":`...), seq, 10), '}')
+	return http1.Answer{Status: 200, Headers: http1.JSON, Body: body}
+}

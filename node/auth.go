@@ -1,0 +1,64 @@
+package node
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+
+	"fenec/internal/http1"
+)
+
+// mayRead tells whether a request may reach the tenants' data.
+func (n *Node) mayRead(r *http1.Request) bool {
+	return n.config.DataToken == "" || presents(r, n.config.DataToken)
+}
+
+// mayManage tells whether a request may reach /_admin/.
+func (n *Node) mayManage(r *http1.Request) bool {
+	return n.config.AdminToken != "" && presents(r, n.config.AdminToken)
+}
+
+// presents tells whether a request carries the token, in a time that says nothing of how much of it is right.
+func presents(r *http1.Request, token string) bool {
+	given := r.Get("Authorization")
+	const scheme = "Bearer "
+	if len(given) < len(scheme) || !bytes.EqualFold(given[:len(scheme)], []byte(scheme)) {
+		return false
+	}
+	given = bytes.TrimLeft(given[len(scheme):], " ")
+	return subtle.ConstantTimeCompare(given, []byte(token)) == 1
+}
+
+var challenge = http1.Header{Name: []byte("WWW-Authenticate"), Value: []byte(`Bearer realm="fenec"`)}
+
+// unauthorized refuses a request whose token is missing or wrong.
+func (n *Node) unauthorized(r *http1.Request) http1.Answer {
+	n.log.Warn().Bytes("request", r.ID).Str("client", n.client(r)).Msg("a request without the right token")
+	message := "the token is wrong"
+	if r.Get("Authorization") == nil {
+		message = "a token is needed: Authorization: Bearer <token>"
+	}
+	a := http1.ErrorAnswer(401, message)
+	a.Headers = append(a.Headers[:len(a.Headers):len(a.Headers)], challenge)
+	return a
+}
+
+// routerHeader is how a router names the client it forwards for: `<address> <mark>`, the mark an HMAC-SHA-256 of the
+// address under the node's admin token. Without a right mark the header says nothing.
+const routerHeader = "Fenec-Router"
+
+// client is the address of whoever sent a request, as the connection or a router says.
+func (n *Node) client(r *http1.Request) string {
+	address, mark, ok := bytes.Cut(r.Get(routerHeader), []byte(" "))
+	if ok && n.config.AdminToken != "" {
+		mac := hmac.New(sha256.New, []byte(n.config.AdminToken))
+		mac.Write(address)
+		given := make([]byte, hex.DecodedLen(len(mark)))
+		if _, err := hex.Decode(given, mark); err == nil && hmac.Equal(given, mac.Sum(nil)) {
+			return string(address)
+		}
+	}
+	return r.Remote.Addr().String()
+}

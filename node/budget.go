@@ -1,0 +1,47 @@
+package node
+
+import (
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// reservedDescriptors is what is kept for the rest of the process: the listener, the lock, the log, the poller, side
+// files of compactions and images, and the connections that are turned away.
+const reservedDescriptors = 32
+
+// leastShare is what connections and open tenants have at least, however few descriptors there are.
+const leastShare = 4
+
+// budget is how much the node may have open and held.
+type budget struct {
+	connections int   // at once
+	tenants     int64 // open at once
+	ceiling     int64 // bytes the open tenants may hold, 0 for no limit
+
+	open   atomic.Int64 // tenants open or being opened
+	memory atomic.Int64 // bytes the open tenants held when last measured
+}
+
+// newBudget shares the process's descriptors between connections and tenants, one each. Connections get half of them
+// at most: a connection is in one tenant at a time, so where there are no fewer places for tenants than for
+// connections, a request always finds a tenant that is idle and can be closed for the one it wants.
+func newBudget(c Config) budget {
+	limit := int64(1) << 20
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err == nil {
+		limit = int64(min(r.Cur, 1<<30))
+	}
+	free := limit - reservedDescriptors
+	connections := max(min(int64(c.MaxConnections), free/2), leastShare)
+	return budget{
+		connections: int(connections),
+		tenants:     max(free-connections, leastShare),
+		ceiling:     c.MaxMemory,
+	}
+}
+
+// tight tells whether tenants should be closed before one that holds more bytes is opened.
+func (b *budget) tight(more int64) bool {
+	return b.open.Load() > b.tenants || b.ceiling > 0 && b.memory.Load()+more > b.ceiling
+}

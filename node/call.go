@@ -1,0 +1,143 @@
+package node
+
+import (
+	"strconv"
+	"sync"
+
+	"fenec/engine"
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/query"
+	"fenec/internal/http1"
+)
+
+const (
+	keptBuffer = 64 << 10 // bytes a call keeps of its buffers for the next one
+	keptParams = 256      // parameters
+)
+
+// call is one request inside its tenant. Calls are pooled with their buffers, so that a request for a few rows
+// allocates next to nothing.
+type call struct {
+	node    *Node
+	request *http1.Request
+	tenant  *tenant
+	name    []byte // the collection of the path, a checked name
+	all     bool   // the path is /C/all
+
+	text   []byte      // the statement being written
+	params []doc.Value // its parameters
+	values []byte      // what parameters point into where the request's own bytes do not do
+	clauses
+}
+
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+func newCall(n *Node, r *http1.Request, t *tenant) *call {
+	c := calls.Get().(*call)
+	c.node, c.request, c.tenant = n, r, t
+	return c
+}
+
+// free gives the call back; nothing of the request may be used through it any more.
+func (c *call) free() {
+	clear(c.params)
+	*c = call{text: kept(c.text), values: kept(c.values), params: c.params[:0], clauses: c.clauses.emptied()}
+	if cap(c.params) > keptParams {
+		c.params = nil
+	}
+	calls.Put(c)
+}
+
+func kept(b []byte) []byte {
+	if cap(b) > keptBuffer {
+		return nil
+	}
+	return b[:0]
+}
+
+// param appends a value and answers its place, from 1.
+func (c *call) param(v doc.Value) int {
+	c.params = append(c.params, v)
+	return len(c.params)
+}
+
+// appendParam appends a value to the parameters and its `$n` to the text.
+func (c *call) appendParam(dst []byte, v doc.Value) []byte {
+	return strconv.AppendInt(append(dst, '$'), int64(c.param(v)), 10)
+}
+
+// exec runs the statement written so far, its rows appended to the connection's buffer.
+func (c *call) exec(grows bool) (engine.Result, error) {
+	if grows {
+		if err := c.node.checkGrowth(c.tenant); err != nil {
+			return engine.Result{}, err
+		}
+	}
+	st := engine.Statement{Text: string(c.text), Params: c.params}
+	return c.tenant.db.Exec(c.request.Context(), st, c.request.Scratch())
+}
+
+// checkGrowth refuses a write that adds to a tenant which alone is past what all tenants may hold.
+func (n *Node) checkGrowth(t *tenant) error {
+	if n.budget.ceiling == 0 || n.measure(t) <= n.budget.ceiling {
+		return nil
+	}
+	return fail.New(fail.Full, "the tenant holds more than the %d MiB of memory this node may use: only deletes are taken", n.budget.ceiling>>20)
+}
+
+// answer is the 200 of a result.
+func (c *call) answer(res *engine.Result) http1.Answer {
+	a := http1.Answer{Status: 200, Headers: http1.JSON}
+	if res.Wrote {
+		a.Headers = writeHeaders(res)
+	}
+	if res.Kind == query.Rows {
+		a.Body = res.Body
+	} else {
+		a.Body = appendResult(c.request.Scratch(), res)
+	}
+	return a
+}
+
+// appendResult appends a result as /query answers it.
+func appendResult(dst []byte, res *engine.Result) []byte {
+	switch res.Kind {
+	case query.Affected:
+		return appendCount(dst, "affected", res.Affected)
+	case query.Message:
+		dst = append(dst, `{"message":`...)
+		dst = doc.AppendQuoted(dst, []byte(res.Message))
+		return append(dst, '}')
+	}
+	return append(dst, res.Body...)
+}
+
+// appendCount appends `{"key":n}`.
+func appendCount(dst []byte, key string, n int64) []byte {
+	return append(appendNumber(append(dst, '{'), key, n), '}')
+}
+
+// appendNumber appends `"key":n`.
+func appendNumber(dst []byte, key string, n int64) []byte {
+	dst = append(append(append(dst, '"'), key...), `":`...)
+	return strconv.AppendInt(dst, n, 10)
+}
+
+// writeHeaders say where a write left its tenant.
+func writeHeaders(res *engine.Result) []http1.Header {
+	return positionHeaders(res.Seq, res.History)
+}
+
+var (
+	seqName     = []byte("Fenec-Seq")
+	historyName = []byte("Fenec-History")
+)
+
+func positionHeaders(seq uint64, history string) []http1.Header {
+	headers := make([]http1.Header, 0, len(http1.JSON)+2)
+	headers = append(headers, http1.JSON...)
+	return append(headers,
+		http1.Header{Name: seqName, Value: strconv.AppendUint(nil, seq, 10)},
+		http1.Header{Name: historyName, Value: []byte(history)})
+}

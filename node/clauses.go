@@ -1,0 +1,259 @@
+package node
+
+import (
+	"bytes"
+	"math"
+	"strings"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+)
+
+// clauses are a REST query string as parts of a statement.
+type clauses struct {
+	condition []byte // what stands behind where, empty where there is no filter
+	selected  []byte // behind select, empty for all fields
+	ordered   []byte // behind order
+	limit     doc.Value
+	offset    doc.Value
+	given     keys
+}
+
+func (c *clauses) emptied() clauses {
+	return clauses{condition: kept(c.condition), selected: kept(c.selected), ordered: kept(c.ordered)}
+}
+
+// keys is a set of the keys of a query string that are no field.
+type keys uint8
+
+const (
+	keySelect keys = 1 << iota
+	keyOrder
+	keyLimit
+	keyOffset
+	keyCount
+	keyWhere
+)
+
+func (k keys) String() string {
+	for i, name := range [...]string{"select", "order", "limit", "offset", "count", "where"} {
+		if k == 1<<i {
+			return name
+		}
+	}
+	return ""
+}
+
+// readQuery reads the request's query string: the keys of allowed, and filters, of which the parameters become the
+// statement's.
+func (c *call) readQuery(allowed keys) error {
+	rest := c.request.Query
+	for len(rest) > 0 {
+		var pair []byte
+		pair, rest, _ = bytes.Cut(rest, ampersand)
+		if len(pair) == 0 {
+			continue
+		}
+		key, value, assigned := bytes.Cut(pair, equals)
+		var err error
+		if key, c.values, err = unescape(c.values, key, true); err != nil {
+			return err
+		}
+		if value, c.values, err = unescape(c.values, value, true); err != nil {
+			return err
+		}
+		if err := c.readKey(key, value, assigned, allowed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var (
+	ampersand = []byte("&")
+	equals    = []byte("=")
+	comma     = []byte(",")
+)
+
+func (c *call) readKey(key, value []byte, assigned bool, allowed keys) error {
+	var which keys
+	switch string(key) {
+	case "select":
+		which = keySelect
+	case "order":
+		which = keyOrder
+	case "limit":
+		which = keyLimit
+	case "offset":
+		which = keyOffset
+	case "where":
+		which = keyWhere
+	case "count":
+		if len(value) > 0 {
+			return c.filter(key, value) // a field of that name
+		}
+		which, assigned = keyCount, true
+	case "lookup":
+		return later("lookup")
+	case "group":
+		return later("group")
+	case "having":
+		return later("having")
+	}
+	if !assigned {
+		return fail.New(fail.Invalid, "%s has no value: want %s=...", quoted(key), clipped(key))
+	}
+	if which == 0 {
+		return c.filter(key, value)
+	}
+	if allowed&which == 0 {
+		return fail.New(fail.Invalid, "%s does not go with this method", which)
+	}
+	if c.given&which != 0 {
+		return fail.New(fail.Invalid, "%s is given twice", which)
+	}
+	c.given |= which
+	return c.clause(which, value)
+}
+
+func (c *call) clause(which keys, value []byte) (err error) {
+	switch which {
+	case keySelect:
+		return c.readSelect(value)
+	case keyOrder:
+		return c.readOrder(value)
+	case keyWhere:
+		return c.readWhere(value)
+	case keyLimit:
+		c.limit, err = wholeNumber("limit", value)
+	case keyOffset:
+		c.offset, err = wholeNumber("offset", value)
+	}
+	return err
+}
+
+// readSelect reads `a,b.c`, or `*`.
+func (c *call) readSelect(list []byte) error {
+	if string(list) == "*" {
+		return nil
+	}
+	for more := true; more; {
+		var item []byte
+		item, list, more = bytes.Cut(list, comma)
+		item = bytes.TrimSpace(item)
+		if bytes.IndexByte(item, '(') >= 0 {
+			return later("an aggregate or expression in select, " + clipped(item) + ",")
+		}
+		if err := checkPath("select", item); err != nil {
+			return err
+		}
+		if len(c.selected) > 0 {
+			c.selected = append(c.selected, ',')
+		}
+		c.selected = append(c.selected, item...)
+	}
+	return nil
+}
+
+// readOrder reads `a,b.c.desc`: paths, each with asc or desc behind it where wanted.
+func (c *call) readOrder(list []byte) error {
+	for more := true; more; {
+		var item []byte
+		item, list, more = bytes.Cut(list, comma)
+		path := bytes.TrimSpace(item)
+		direction := ""
+		if i := bytes.LastIndexByte(path, '.'); i >= 0 {
+			switch last := string(path[i+1:]); last {
+			case "asc", "desc":
+				path, direction = path[:i], last
+			}
+		}
+		if i := bytes.LastIndexByte(path, '.'); i >= 0 {
+			switch last := string(path[i+1:]); last {
+			case "und", "tr":
+				return later("a collation in order, " + clipped(item) + ",")
+			}
+		}
+		if bytes.IndexByte(path, '(') >= 0 {
+			return later("an aggregate in order, " + clipped(item) + ",")
+		}
+		if err := checkPath("order", path); err != nil {
+			return err
+		}
+		if len(c.ordered) > 0 {
+			c.ordered = append(c.ordered, ',')
+		}
+		c.ordered = append(append(append(c.ordered, path...), ' '), direction...)
+	}
+	return nil
+}
+
+// readWhere takes a condition of FenecQL as it is. It has been parsed by itself as one whole condition without
+// parameters, so nothing in it can end the parentheses it is put between; the line's end ends a comment.
+func (c *call) readWhere(text []byte) error {
+	if err := c.tenant.db.CheckCondition(string(text)); err != nil {
+		return err
+	}
+	c.and()
+	c.condition = append(append(append(c.condition, '('), text...), "\n)"...)
+	return nil
+}
+
+// and begins another condition that has to hold too.
+func (c *call) and() {
+	if len(c.condition) > 0 {
+		c.condition = append(c.condition, " and "...)
+	}
+}
+
+// wholeNumber reads a limit or an offset.
+func wholeNumber(what string, text []byte) (doc.Value, error) {
+	n := int64(0)
+	for _, d := range text {
+		if d < '0' || d > '9' || n > (math.MaxInt64-int64(d-'0'))/10 {
+			return doc.Value{}, errWholeNumber(what, text)
+		}
+		n = n*10 + int64(d-'0')
+	}
+	if len(text) == 0 {
+		return doc.Value{}, errWholeNumber(what, text)
+	}
+	return doc.IntValue(n), nil
+}
+
+func errWholeNumber(what string, text []byte) error {
+	return fail.New(fail.Invalid, "%s wants a whole number of 0 or more, got %s", what, quoted(text))
+}
+
+// checkPath tells whether a part of a query string names a field or a path, so that it may stand in a statement.
+func checkPath(where string, path []byte) error {
+	if !isPath(path) {
+		return fail.New(fail.Invalid, "%s wants the name of a field or a path, got %s", where, quoted(path))
+	}
+	if isConstant(path) {
+		return fail.New(fail.Invalid, "%s is a constant of the language: a field of that name cannot be asked for", quoted(path))
+	}
+	return nil
+}
+
+// isConstant tells the names that FenecQL reads as values.
+func isConstant(name []byte) bool {
+	switch len(name) {
+	case len("true"), len("false"):
+		word := strings.ToLower(string(name))
+		return word == "true" || word == "null" || word == "false"
+	}
+	return false
+}
+
+// shownBytes is how much of what a client sent an error repeats.
+const shownBytes = 64
+
+func clipped(text []byte) string {
+	if len(text) <= shownBytes {
+		return string(text)
+	}
+	return strings.ToValidUTF8(string(text[:shownBytes]), "") + "..."
+}
+
+func quoted(text []byte) string { return string(doc.AppendQuoted(nil, []byte(clipped(text)))) }

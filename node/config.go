@@ -1,0 +1,124 @@
+package node
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"fenec/engine"
+	"fenec/engine/wal"
+	"fenec/internal/vfs"
+
+	"github.com/rs/zerolog"
+)
+
+// Config is what a node is started with. The zero value of a duration or a number is no limit, but where a default is
+// named.
+type Config struct {
+	Dir  string // serve the tenants of this directory
+	File string // or one database, at /
+
+	DataToken  string // opens the tenants' data; open to all where empty
+	AdminToken string // opens /_admin/, which is not there without one
+
+	Sync             wal.Policy
+	IdleClose        time.Duration // a tenant nobody has used for so long is closed
+	MaxMemory        int64         // bytes the open tenants may hold together before idle ones are closed
+	MaxConnections   int           // 1024 where zero
+	IdleTimeout      time.Duration // a connection without a request for so long is closed
+	Drain            time.Duration // what the caller of Shutdown means to give the requests in flight
+	StatementTimeout time.Duration
+
+	ReadOnly bool // refuse every write; the directory need not be writable
+	Insecure bool // listen beyond loopback without a data token
+
+	TLSCert, TLSKey string // PEM files
+
+	Version string
+	FS      vfs.FS           // the real file system where nil
+	Clock   func() time.Time // the real clock where nil
+	Log     zerolog.Logger
+}
+
+const defaultConnections = 1024
+
+func (c Config) withDefaults() Config {
+	if c.FS == nil {
+		c.FS = vfs.OS
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if c.MaxConnections == 0 {
+		c.MaxConnections = defaultConnections
+	}
+	return c
+}
+
+// Validate checks the fields against each other and against the address the node is to listen on. Its error is one
+// sentence.
+func (c *Config) Validate(listen string) error {
+	switch {
+	case c.Dir == "" && c.File == "":
+		return errors.New("a node needs --dir, a directory of tenants, or --file, one database")
+	case c.Dir != "" && c.File != "":
+		return errors.New("--dir and --file exclude each other: a node serves a directory of tenants or one database")
+	case c.IdleClose < 0 || c.IdleTimeout < 0 || c.Drain < 0 || c.StatementTimeout < 0:
+		return errors.New("a duration is negative")
+	case c.MaxMemory < 0:
+		return errors.New("--max-memory is negative")
+	case c.MaxConnections < 0:
+		return errors.New("--max-connections is negative")
+	case (c.TLSCert == "") != (c.TLSKey == ""):
+		return errors.New("--tls-cert and --tls-key go together: one of them is missing")
+	case c.AdminToken != "" && c.AdminToken == c.DataToken:
+		return errors.New("--admin-token and --http-token are the same: whoever may read a tenant could delete it")
+	}
+	loopback, err := isLoopback(listen)
+	if err != nil {
+		return err
+	}
+	if !loopback && c.DataToken == "" && !c.Insecure {
+		return fmt.Errorf("%s is reachable from other machines and the tenants' data is open to all: "+
+			"set --http-token, or --insecure to allow it", listen)
+	}
+	return nil
+}
+
+// isLoopback tells whether an address is reachable from this machine only. A name other than localhost is taken to be
+// reachable from elsewhere, and so is an address without a host, which listens everywhere.
+func isLoopback(listen string) (bool, error) {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return false, fmt.Errorf("%q is not an address to listen on: want host:port", listen)
+	}
+	if host == "localhost" {
+		return true, nil
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback(), nil
+}
+
+// engineOptions are what each tenant's database is opened with.
+func (n *Node) engineOptions() engine.Options {
+	return engine.Options{
+		FS: n.fs, Clock: n.config.Clock, Sync: n.config.Sync, ReadOnly: n.config.ReadOnly,
+		StatementTimeout: n.config.StatementTimeout, Log: n.log,
+	}
+}
+
+func loadTLS(cert, key string) (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		var path *os.PathError
+		if errors.As(err, &path) {
+			return nil, fmt.Errorf("cannot read %s: %s", path.Path, path.Err)
+		}
+		return nil, fmt.Errorf("%s and %s are no certificate and its key: %s", cert, key, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
+}

@@ -1,0 +1,78 @@
+package node
+
+import (
+	"context"
+	"errors"
+
+	"fenec/engine/fail"
+	"fenec/internal/http1"
+)
+
+// retrySeconds is the wait an answer names where trying again soon makes sense.
+const retrySeconds = 1
+
+// statuses is where each kind of error goes.
+var statuses = map[fail.Kind]struct {
+	status int
+	retry  bool // the answer names a wait
+}{
+	fail.Invalid:     {status: 400},
+	fail.NotFound:    {status: 404},
+	fail.Conflict:    {status: 409},
+	fail.Require:     {status: 412},
+	fail.TooLarge:    {status: 413},
+	fail.Unsupported: {status: 501},
+	fail.ReadOnly:    {status: 403},
+	fail.Frozen:      {status: 503, retry: true},
+	fail.Storage:     {status: 500},
+	fail.Full:        {status: 507},
+	fail.Damaged:     {status: 500},
+	fail.Canceled:    {status: 503},
+	fail.Timeout:     {status: 503, retry: true},
+	fail.Closed:      {status: 503, retry: true},
+}
+
+// absentHeader tells a router that this node does not hold the tenant, which its 404 alone would not.
+var absentHeader = http1.Header{Name: []byte("Fenec-Tenant"), Value: []byte("absent")}
+
+// answerError is the answer of a request that failed, the place in the statement in its sentence.
+func (n *Node) answerError(r *http1.Request, err error) http1.Answer {
+	return n.answerFailure(r, err, err.Error())
+}
+
+// answerRESTError is answerError for a statement the node wrote itself: a place in it would tell the client nothing.
+func (n *Node) answerRESTError(r *http1.Request, err error) http1.Answer {
+	var e *fail.Error
+	if errors.As(err, &e) {
+		return n.answerFailure(r, err, e.Message)
+	}
+	return n.answerFailure(r, err, err.Error())
+}
+
+func (n *Node) answerFailure(r *http1.Request, err error, message string) http1.Answer {
+	var missing *absent
+	var framing *http1.Error
+	switch {
+	case errors.As(err, &missing):
+		a := http1.ErrorAnswer(404, message)
+		a.Headers = append(a.Headers[:len(a.Headers):len(a.Headers)], absentHeader)
+		return a
+	case errors.As(err, &framing):
+		return framing.Answer()
+	}
+	kind := fail.KindOf(err)
+	how, known := statuses[kind]
+	switch {
+	case !known && errors.Is(err, context.Canceled):
+		how, message = statuses[fail.Canceled], "the request was given up"
+	case !known:
+		n.log.Error().Bytes("request", r.ID).Err(err).Msg("an unclassified error")
+		how.status, message = 500, "the request failed, the node's log says why"
+	case how.status == 500:
+		n.log.Error().Bytes("request", r.ID).Err(err).Msg("a request failed")
+	}
+	if how.retry {
+		return http1.ErrorAnswerRetry(how.status, message, retrySeconds)
+	}
+	return http1.ErrorAnswer(how.status, message)
+}

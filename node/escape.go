@@ -1,0 +1,98 @@
+package node
+
+import (
+	"bytes"
+	"unicode"
+	"unicode/utf8"
+
+	"fenec/engine/fail"
+)
+
+// maxPath is how many parts a path of FenecQL has at most.
+const maxPath = 64
+
+// unescape takes the percent escapes out of a part of a target; in a query a plus stands for a space. It answers raw
+// itself where there are none, else bytes appended to dst, which it answers grown. What comes out is UTF-8 without a
+// NUL.
+func unescape(dst, raw []byte, query bool) (text, grown []byte, err error) {
+	text = raw
+	if bytes.IndexByte(raw, '%') >= 0 || query && bytes.IndexByte(raw, '+') >= 0 {
+		start := len(dst)
+		for i := 0; i < len(raw); i++ {
+			switch c := raw[i]; {
+			case c == '+' && query:
+				dst = append(dst, ' ')
+			case c != '%':
+				dst = append(dst, c)
+			default:
+				if i+2 >= len(raw) || !isHex(raw[i+1]) || !isHex(raw[i+2]) {
+					return nil, dst, fail.New(fail.Invalid, "a percent sign in the target begins no escape: want %%25 for the sign itself")
+				}
+				dst = append(dst, unhex(raw[i+1])<<4|unhex(raw[i+2]))
+				i += 2
+			}
+		}
+		text = dst[start:len(dst):len(dst)]
+	}
+	if bytes.IndexByte(text, 0) >= 0 {
+		return nil, dst, fail.New(fail.Invalid, "there is a NUL, %%00, in the target")
+	}
+	if !utf8.Valid(text) {
+		return nil, dst, fail.New(fail.Invalid, "the target is not UTF-8 once its escapes are read")
+	}
+	return text, dst, nil
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
+}
+
+func unhex(c byte) byte {
+	if c <= '9' {
+		return c - '0'
+	}
+	return c | 0x20 - 'a' + 10
+}
+
+// isName tells whether text is a name of FenecQL: a letter or _, then letters, digits, combining marks and _. Nothing
+// else from a URL is ever written into a statement.
+func isName(text []byte) bool {
+	for i := 0; i < len(text); {
+		c, size := rune(text[i]), 1
+		if c >= utf8.RuneSelf {
+			c, size = utf8.DecodeRune(text[i:])
+		}
+		switch {
+		case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_':
+		case '0' <= c && c <= '9':
+			if i == 0 {
+				return false
+			}
+		case c < utf8.RuneSelf:
+			return false
+		case unicode.IsLetter(c):
+		case i > 0 && (unicode.IsDigit(c) || unicode.IsMark(c)):
+		default:
+			return false
+		}
+		i += size
+	}
+	return len(text) > 0
+}
+
+// isPath tells whether text is names joined by dots, as many as a path may have.
+func isPath(text []byte) bool {
+	for parts := 1; parts <= maxPath; parts++ {
+		name, rest, more := bytes.Cut(text, dot)
+		if !isName(name) {
+			return false
+		}
+		if !more {
+			return true
+		}
+		text = rest
+	}
+	return false
+}
+
+var dot = []byte(".")

@@ -1,0 +1,126 @@
+package node
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"fenec/engine"
+	"fenec/internal/http1"
+)
+
+// copyBuffer is how much of an image is copied at a time, in bytes.
+const copyBuffer = 256 << 10
+
+var errGone = errors.New("the tenant is being deleted or the node is stopping")
+
+// adminFile is GET and PUT /_admin/tenants/<t>/file.
+func (n *Node) adminFile(r *http1.Request, name string) http1.Answer {
+	if r.Method == "PUT" {
+		return n.install(r, name)
+	}
+	return n.sendImage(r, name)
+}
+
+// sendImage streams a tenant's image, as of the change its head names. The tenant is in use until the last byte is
+// sent; deleting it ends the stream, which whoever reads it then sees cut short.
+func (n *Node) sendImage(r *http1.Request, name string) http1.Answer {
+	t, err := n.acquire(name)
+	if err != nil {
+		return n.answerError(r, err)
+	}
+	image, size, seq, err := t.db.OpenImage()
+	if err != nil {
+		n.release(t)
+		return n.answerError(r, classified("the image cannot be opened", err))
+	}
+	_, history := t.db.Position()
+	a := http1.Answer{Status: 200, Headers: imageHeaders(seq, history), Length: size}
+	end := func() error {
+		defer n.release(t)
+		return image.Close()
+	}
+	a.Stream = func(w *http1.Writer) (err error) {
+		defer func() { err = errors.Join(err, end()) }()
+		return copyUntil(w, image, t.gone)
+	}
+	if r.Method == "HEAD" { // nothing is streamed, the length alone is told
+		if err := end(); err != nil {
+			return n.answerError(r, classified("the image cannot be closed", err))
+		}
+	}
+	return a
+}
+
+func imageHeaders(seq uint64, history string) []http1.Header {
+	headers := positionHeaders(seq, history)
+	headers[0] = http1.Header{Name: headers[0].Name, Value: []byte("application/octet-stream")}
+	return headers
+}
+
+// copyUntil copies src to w, and gives up as gone is closed.
+func copyUntil(w io.Writer, src io.Reader, gone <-chan struct{}) error {
+	buf := make([]byte, copyBuffer)
+	for {
+		select {
+		case <-gone:
+			return errGone
+		default:
+		}
+		n, err := src.Read(buf)
+		if n > 0 {
+			if _, err := w.Write(buf[:n]); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// install makes an image a new tenant, which serves reads and refuses writes until it is thawed. The hold is on disk
+// before the file appears, so that there is no moment in which the copy takes writes.
+func (n *Node) install(r *http1.Request, name string) http1.Answer {
+	seq, err := n.installImage(r, name)
+	if err != nil {
+		return n.answerError(r, err)
+	}
+	body := append(r.Scratch(), `{"tenant":"`...)
+	body = append(append(body, name...), `","held":true,`...)
+	body = append(appendNumber(body, "seq", int64(seq)), '}')
+	return http1.Answer{Status: 201, Headers: http1.JSON, Body: body}
+}
+
+func (n *Node) installImage(r *http1.Request, name string) (seq uint64, err error) {
+	if err := n.checkWritable(); err != nil {
+		return 0, err
+	}
+	unlock := n.gates.lock(name)
+	defer unlock()
+	found, err := n.exists(name)
+	if err != nil {
+		return 0, err
+	}
+	if found {
+		return 0, errTaken(name)
+	}
+	if err := n.writeHold(name, hold{Held: true}); err != nil {
+		return 0, err
+	}
+	seq, err = engine.InstallImage(n.path(name), r.BodyReader(), n.engineOptions())
+	if err == nil {
+		n.refusals.forget(name)
+		return seq, nil
+	}
+	if errors.Is(err, os.ErrExist) {
+		return 0, errTaken(name) // put there by hand meanwhile; its hold stays, to be on the safe side
+	}
+	if found, existsErr := n.exists(name); existsErr == nil && !found {
+		err = errors.Join(classified("the image cannot be installed", err), n.removeHold(name))
+	}
+	return 0, err
+}

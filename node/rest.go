@@ -1,0 +1,185 @@
+package node
+
+import (
+	"fenec/engine"
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/internal/http1"
+)
+
+// nameCollection takes the collection's name out of the path.
+func (c *call) nameCollection(segment []byte) (err error) {
+	if c.name, c.values, err = unescape(c.values, segment, false); err != nil {
+		return err
+	}
+	if !isName(c.name) {
+		return fail.New(fail.NotFound, "there is no collection %s", quoted(c.name))
+	}
+	return nil
+}
+
+// collection answers for /C and /C/all. Each request becomes one statement; that of requests which differ in their
+// values only has the same text, which the engine has parsed and planned already.
+func (c *call) collection() http1.Answer {
+	var a http1.Answer
+	var err error
+	switch c.request.Method {
+	case "POST":
+		a, err = c.insert()
+	case "PATCH":
+		a, err = c.update()
+	case "DELETE":
+		a, err = c.delete()
+	default:
+		a, err = c.rows()
+	}
+	if err != nil {
+		return c.node.answerRESTError(c.request, err)
+	}
+	return a
+}
+
+// rows is GET /C.
+func (c *call) rows() (http1.Answer, error) {
+	if err := c.readQuery(keySelect | keyOrder | keyLimit | keyOffset | keyCount | keyWhere); err != nil {
+		return http1.Answer{}, err
+	}
+	counting := c.given&keyCount != 0
+	if counting && c.given&^(keyCount|keyWhere) != 0 {
+		return http1.Answer{}, fail.New(fail.Invalid, "count goes with filters only, not with select, order, limit or offset")
+	}
+	c.text = append(append(c.text, "get "...), c.name...)
+	if len(c.selected) > 0 {
+		c.text = append(append(c.text, " select "...), c.selected...)
+	}
+	c.appendWhere()
+	if len(c.ordered) > 0 {
+		c.text = append(append(c.text, " order "...), c.ordered...)
+	}
+	if c.given&keyLimit != 0 {
+		c.text = c.appendParam(append(c.text, " limit "...), c.limit)
+	}
+	if c.given&keyOffset != 0 {
+		c.text = c.appendParam(append(c.text, " offset "...), c.offset)
+	}
+	if counting {
+		c.text = append(c.text, " count"...)
+	}
+	res, err := c.exec(false)
+	if err != nil {
+		return http1.Answer{}, err
+	}
+	if counting && len(res.Body) > 2 {
+		res.Body = res.Body[1 : len(res.Body)-1] // the one row, out of its list
+	}
+	return http1.Answer{Status: 200, Headers: http1.JSON, Body: res.Body}, nil
+}
+
+func (c *call) appendWhere() {
+	if len(c.condition) > 0 {
+		c.text = append(append(c.text, " where "...), c.condition...)
+	}
+}
+
+// insert is POST /C.
+func (c *call) insert() (http1.Answer, error) {
+	if len(c.request.Query) > 0 {
+		return http1.Answer{}, fail.New(fail.Invalid, "an insert takes no query string, got %s", quoted(c.request.Query))
+	}
+	body, err := c.readJSON()
+	if err != nil {
+		return http1.Answer{}, err
+	}
+	if k := body.Kind(); k != doc.Object && k != doc.List {
+		return http1.Answer{}, fail.New(fail.Invalid, "an insert wants an object or a list of objects, got %s", k)
+	}
+	c.text = append(append(append(c.text, "insert into "...), c.name...), " $1"...)
+	c.param(body.Value())
+	res, err := c.exec(true)
+	if err != nil {
+		return http1.Answer{}, err
+	}
+	return c.wrote(201, "inserted", &res), nil
+}
+
+// update is PATCH /C and /C/all.
+func (c *call) update() (http1.Answer, error) {
+	body, err := c.readJSON()
+	if err != nil {
+		return http1.Answer{}, err
+	}
+	if body.Kind() != doc.Object || body.Count() == 0 {
+		return http1.Answer{}, fail.New(fail.Invalid, "an update wants an object with at least one field")
+	}
+	c.text = append(append(append(c.text, "set "...), c.name...), " {"...)
+	separator := ""
+	body.Entries(func(key []byte, value doc.Raw) bool {
+		if !isPath(key) {
+			err = fail.New(fail.Invalid, "an update wants the names of fields and paths as keys, got %s", quoted(key))
+			return false
+		}
+		c.text = append(append(append(c.text, separator...), key...), ": "...)
+		c.text = c.appendParam(c.text, value.Value())
+		separator = ", "
+		return true
+	})
+	if err != nil {
+		return http1.Answer{}, err
+	}
+	c.text = append(c.text, '}')
+	if err := c.readFilters(); err != nil {
+		return http1.Answer{}, err
+	}
+	res, err := c.exec(true)
+	if err != nil {
+		return http1.Answer{}, err
+	}
+	return c.wrote(200, "updated", &res), nil
+}
+
+// delete is DELETE /C and /C/all.
+func (c *call) delete() (http1.Answer, error) {
+	c.text = append(append(c.text, "del "...), c.name...)
+	if err := c.readFilters(); err != nil {
+		return http1.Answer{}, err
+	}
+	res, err := c.exec(false)
+	if err != nil {
+		return http1.Answer{}, err
+	}
+	return c.wrote(200, "deleted", &res), nil
+}
+
+// readFilters reads which documents are to be changed: all of them only where the path says so.
+func (c *call) readFilters() error {
+	if err := c.readQuery(keyWhere); err != nil {
+		return err
+	}
+	filtered := len(c.condition) > 0
+	switch {
+	case c.all && filtered:
+		return fail.New(fail.Invalid, "%s/all is the whole collection and takes no filter: leave /all away", c.name)
+	case !c.all && !filtered:
+		return fail.New(fail.Invalid, "a filter is missing: %s/all is the whole collection", c.name)
+	}
+	c.appendWhere()
+	return nil
+}
+
+// wrote is the answer of a REST write.
+func (c *call) wrote(status int, what string, res *engine.Result) http1.Answer {
+	return http1.Answer{Status: status, Headers: writeHeaders(res), Body: appendCount(c.request.Scratch(), what, res.Affected)}
+}
+
+// readJSON reads the body as one JSON value.
+func (c *call) readJSON() (doc.Raw, error) {
+	body, err := c.request.Body(http1.MaxBody)
+	if err != nil {
+		return nil, err
+	}
+	start := len(c.values)
+	if c.values, err = doc.ParseJSON(c.values, body); err != nil {
+		return nil, err
+	}
+	return doc.Raw(c.values[start:]), nil
+}

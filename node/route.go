@@ -1,0 +1,296 @@
+package node
+
+import (
+	"bytes"
+	"strings"
+
+	"fenec/engine/fail"
+	"fenec/internal/http1"
+)
+
+// methods is a set of HTTP methods.
+type methods uint8
+
+const (
+	methodGet methods = 1 << iota // and HEAD
+	methodPost
+	methodPut
+	methodPatch
+	methodDelete
+)
+
+func methodOf(name string) methods {
+	switch name {
+	case "GET", "HEAD":
+		return methodGet
+	case "POST":
+		return methodPost
+	case "PUT":
+		return methodPut
+	case "PATCH":
+		return methodPatch
+	case "DELETE":
+		return methodDelete
+	}
+	return 0
+}
+
+// allow is the set as an Allow header names it.
+func (m methods) allow() http1.Header {
+	names := make([]string, 0, 7)
+	for _, one := range []struct {
+		method methods
+		names  string
+	}{{methodGet, "GET, HEAD"}, {methodPost, "POST"}, {methodPut, "PUT"}, {methodPatch, "PATCH"}, {methodDelete, "DELETE"}} {
+		if m&one.method != 0 {
+			names = append(names, one.names)
+		}
+	}
+	names = append(names, "OPTIONS")
+	return http1.Header{Name: []byte("Allow"), Value: []byte(strings.Join(names, ", "))}
+}
+
+// segments are the parts of a path that are not empty. The longest route has four.
+type segments struct {
+	at    [5][]byte
+	count int // may be past the array: of a path no route has
+}
+
+func splitPath(path []byte) (s segments) {
+	for len(path) > 0 {
+		part := path
+		if i := bytes.IndexByte(path, '/'); i >= 0 {
+			part, path = path[:i], path[i+1:]
+		} else {
+			path = nil
+		}
+		if len(part) == 0 {
+			continue
+		}
+		if s.count < len(s.at) {
+			s.at[s.count] = part
+		}
+		s.count++
+	}
+	return s
+}
+
+// handler is the Node as the connection loop wants one.
+type handler struct{ node *Node }
+
+func (h handler) Serve(r *http1.Request) http1.Answer { return h.node.Handle(r) }
+
+// Handle answers one request.
+func (n *Node) Handle(r *http1.Request) http1.Answer {
+	a := n.handle(r)
+	n.metrics.answered(a.Status)
+	return a
+}
+
+func (n *Node) handle(r *http1.Request) http1.Answer {
+	if n.single == nil {
+		tenant, rest, ok, err := http1.SplitTenant(r.Path)
+		if err != nil {
+			return err.Answer()
+		}
+		if ok {
+			return n.serveTenant(r, tenant, rest)
+		}
+	}
+	path := splitPath(r.Path)
+	switch {
+	case path.count > 0 && string(path.at[0]) == "_health":
+		return n.serveNodeWide(r, path, n.health)
+	case path.count > 0 && string(path.at[0]) == "_metrics":
+		return n.serveNodeWide(r, path, n.exposeMetrics)
+	case n.single != nil:
+		return n.serveTenant(r, "", r.Path)
+	case path.count > 0 && string(path.at[0]) == "_admin":
+		return n.serveAdmin(r, path)
+	}
+	return http1.ErrorAnswer(404, "there is nothing here: tenants are served under /t/<tenant>/")
+}
+
+func (n *Node) serveNodeWide(r *http1.Request, path segments, serve func(*http1.Request) http1.Answer) http1.Answer {
+	if path.count > 1 {
+		return errNoRoute().answer()
+	}
+	if a, done := checkMethod(r, methodGet); done {
+		return a
+	}
+	return serve(r)
+}
+
+// checkMethod answers OPTIONS, and refuses a method that a route does not have.
+func checkMethod(r *http1.Request, m methods) (a http1.Answer, done bool) {
+	if r.Method == "OPTIONS" {
+		return http1.Answer{Status: 204, Headers: []http1.Header{m.allow()}}, true
+	}
+	if m&methodOf(r.Method) != 0 {
+		return http1.Answer{}, false
+	}
+	allow := m.allow()
+	a = http1.ErrorAnswer(405, r.Method+" is not a method of this path: it takes "+string(allow.Value))
+	a.Headers = append(a.Headers[:len(a.Headers):len(a.Headers)], allow)
+	return a, true
+}
+
+// route is one path of the tenant surface.
+type route struct {
+	methods methods
+	serve   func(*call) http1.Answer
+}
+
+var (
+	routeRoot        = route{methodGet, (*call).root}
+	routeCollections = route{methodGet, (*call).collections}
+	routeQuery       = route{methodPost, (*call).query}
+	routeBatch       = route{methodPost, (*call).batch}
+	routeSchema      = route{methodGet, (*call).schema}
+	routeCollection  = route{methodGet | methodPost | methodPatch | methodDelete, (*call).collection}
+	routeAll         = route{methodPatch | methodDelete, (*call).collection}
+)
+
+// laterPaths are the paths of a tenant's surface that this version does not have.
+var laterPaths = map[string]string{
+	"_changes":     "change data capture, /_changes,",
+	"_stats":       "the statistics of statements, /_stats,",
+	"_whoami":      "/_whoami",
+	"_replication": "replication",
+}
+
+// laterHeaders are the request headers, in lower case, that ask for something this version does not have. Ignoring
+// one would promise what is not kept.
+var laterHeaders = map[string]string{
+	"fenec-after":   "waiting for a change, Fenec-After,",
+	"fenec-history": "waiting for a change of a history, Fenec-History,",
+	"fenec-wait":    "waiting, Fenec-Wait,",
+	"fenec-read":    "a read-only request, Fenec-Read,",
+}
+
+func later(what string) error {
+	return fail.New(fail.Unsupported, "%s comes with a later version", what)
+}
+
+// noRoute is a path that leads nowhere.
+type noRoute struct{}
+
+func errNoRoute() noRoute { return noRoute{} }
+
+func (noRoute) answer() http1.Answer { return http1.ErrorAnswer(404, "there is nothing at this path") }
+
+// findRoute is the route of a path below a tenant. A collection's name, where the path has one, is still escaped.
+func findRoute(path segments) (where *route, collection []byte, err error) {
+	if path.count == 0 {
+		return &routeRoot, nil, nil
+	}
+	first := path.at[0]
+	switch string(first) {
+	case "collections":
+		where = &routeCollections
+	case "query":
+		where = &routeQuery
+	case "batch":
+		where = &routeBatch
+	case "_schema":
+		where = &routeSchema
+	}
+	if where != nil {
+		if path.count > 1 {
+			return nil, nil, nil
+		}
+		return where, nil, nil
+	}
+	if first[0] == '_' {
+		if what, ok := laterPaths[string(first)]; ok {
+			return nil, nil, later(what)
+		}
+		return nil, nil, nil
+	}
+	switch {
+	case path.count == 1:
+		return &routeCollection, first, nil
+	case path.count > 2:
+		return nil, nil, nil
+	}
+	switch string(path.at[1]) {
+	case "all":
+		return &routeAll, first, nil
+	case "near":
+		return nil, nil, later("near")
+	case "changes":
+		return nil, nil, later("a live query, /changes,")
+	}
+	return nil, nil, nil
+}
+
+// serveTenant answers a request for what is below a tenant.
+func (n *Node) serveTenant(r *http1.Request, name string, below []byte) http1.Answer {
+	if r.Method != "OPTIONS" && !n.mayRead(r) {
+		return n.unauthorized(r)
+	}
+	path := splitPath(below)
+	where, collection, err := findRoute(path)
+	if err == nil && where == nil {
+		return errNoRoute().answer()
+	}
+	if err == nil {
+		if a, done := checkMethod(r, where.methods); done {
+			return a
+		}
+		err = checkHeaders(r)
+	}
+	if err != nil {
+		return n.answerError(r, err)
+	}
+	t, err := n.enter(r, name)
+	if err != nil {
+		return n.answerError(r, err)
+	}
+	defer n.release(t)
+	c := newCall(n, r, t)
+	defer c.free()
+	if collection != nil {
+		if err := c.nameCollection(collection); err != nil {
+			return n.answerError(r, err)
+		}
+		c.all = where == &routeAll
+	}
+	return where.serve(c)
+}
+
+// enter acquires the tenant of a request. A body is read first, so that a client that is slow to send it keeps nobody
+// from closing or deleting the tenant; but not for a tenant that does not exist.
+func (n *Node) enter(r *http1.Request, name string) (*tenant, error) {
+	if r.HasBody() {
+		if n.single == nil && n.registry.get(name) == nil {
+			if found, err := n.exists(name); err != nil {
+				return nil, err
+			} else if !found {
+				return nil, errAbsent(name)
+			}
+		}
+		if _, err := r.Body(http1.MaxBody); err != nil {
+			return nil, err
+		}
+	}
+	return n.acquire(name)
+}
+
+// checkHeaders refuses the headers of later versions by name.
+func checkHeaders(r *http1.Request) error {
+	for i := range r.Headers {
+		name := r.Headers[i].Name
+		switch {
+		case len(name) > 6 && name[0]|0x20 == 'f' && name[5] == '-':
+			if what, ok := laterHeaders[strings.ToLower(string(name))]; ok {
+				return later(what)
+			}
+		case len(name) == len("idempotency-key") && name[0]|0x20 == 'i' && methodOf(r.Method) != methodGet:
+			if strings.EqualFold(string(name), "idempotency-key") {
+				return later("a write under an Idempotency-Key")
+			}
+		}
+	}
+	return nil
+}

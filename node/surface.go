@@ -1,0 +1,122 @@
+package node
+
+import (
+	"strconv"
+
+	"fenec/engine"
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/internal/http1"
+)
+
+// root is GET /: the version and the names of the collections.
+func (c *call) root() http1.Answer {
+	body := append(c.request.Scratch(), `{"fenec":`...)
+	body = doc.AppendQuoted(body, []byte(c.node.config.Version))
+	body = append(body, `,"collections":[`...)
+	for i, info := range c.tenant.db.Collections() {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = doc.AppendQuoted(body, []byte(info.Schema.Name))
+	}
+	return http1.Answer{Status: 200, Headers: http1.JSON, Body: append(body, "]}"...)}
+}
+
+// collections is GET /collections: the schemas with their counts of documents.
+func (c *call) collections() http1.Answer {
+	return http1.Answer{Status: 200, Headers: http1.JSON, Body: c.appendSchemas(c.request.Scratch(), true)}
+}
+
+// schema is GET /_schema: the schemas, or with as=fenecql the statements that make them, one a line.
+func (c *call) schema() http1.Answer {
+	switch string(c.request.Query) {
+	case "", "as=json":
+		return http1.Answer{Status: 200, Headers: http1.JSON, Body: c.appendSchemas(c.request.Scratch(), false)}
+	case "as=fenecql":
+		return http1.Answer{Status: 200, Headers: plainText, Body: c.appendStatements(c.request.Scratch())}
+	}
+	return c.node.answerError(c.request, fail.New(fail.Invalid, "want as=json or as=fenecql, got %s", quoted(c.request.Query)))
+}
+
+var plainText = []http1.Header{{Name: []byte("Content-Type"), Value: []byte("text/plain; charset=utf-8")}}
+
+func (c *call) appendSchemas(dst []byte, counts bool) []byte {
+	dst = append(dst, '[')
+	for i, info := range c.tenant.db.Collections() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendSchema(dst, info, counts)
+	}
+	return append(dst, ']')
+}
+
+func appendSchema(dst []byte, info engine.CollectionInfo, counts bool) []byte {
+	dst = append(dst, `{"name":`...)
+	dst = doc.AppendQuoted(dst, []byte(info.Schema.Name))
+	dst = append(dst, `,"fields":[`...)
+	for i, f := range info.Schema.Fields {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"name":`...)
+		dst = doc.AppendQuoted(dst, []byte(f.Name))
+		dst = append(dst, `,"type":`...)
+		dst = doc.AppendQuoted(dst, []byte(f.Type.String()))
+		dst = append(dst, `,"required":`...)
+		dst = strconv.AppendBool(dst, f.Required)
+		dst = append(dst, `,"index":`...)
+		dst = append(appendIndex(dst, f.Index), '}')
+	}
+	dst = append(dst, `],"paths":[`...)
+	for i, p := range info.Schema.Paths {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"path":`...)
+		dst = doc.AppendQuoted(dst, []byte(p.Path))
+		dst = append(dst, `,"index":`...)
+		dst = append(appendIndex(dst, p.Index), '}')
+	}
+	dst = append(dst, ']')
+	if counts {
+		dst = append(dst, `,"documents":`...)
+		dst = strconv.AppendInt(dst, int64(info.Documents), 10)
+	}
+	return append(dst, '}')
+}
+
+// appendIndex appends an index as a statement names it, or null.
+func appendIndex(dst []byte, k doc.IndexKind) []byte {
+	if k == 0 {
+		return append(dst, "null"...)
+	}
+	return doc.AppendQuoted(dst, []byte(k.String()))
+}
+
+func (c *call) appendStatements(dst []byte) []byte {
+	for _, info := range c.tenant.db.Collections() {
+		s := info.Schema
+		dst = append(append(append(dst, "create collection "...), s.Name...), " ("...)
+		for i, f := range s.Fields {
+			if i > 0 {
+				dst = append(dst, ", "...)
+			}
+			dst = append(append(append(dst, f.Name...), ' '), f.Type.String()...)
+			if f.Required {
+				dst = append(dst, " required"...)
+			}
+			if f.Index != 0 {
+				dst = append(append(dst, ' '), f.Index.String()...)
+			}
+		}
+		dst = append(dst, ");\n"...)
+		for _, p := range s.Paths {
+			dst = append(append(append(dst, "create index on "...), s.Name...), " ("...)
+			dst = append(append(append(dst, p.Path...), ") "...), p.Index.String()...)
+			dst = append(dst, ";\n"...)
+		}
+	}
+	return dst
+}

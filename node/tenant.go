@@ -1,0 +1,256 @@
+package node
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"fenec/engine"
+	"fenec/engine/fail"
+	"fenec/internal/vfs"
+)
+
+const fileSuffix = ".fenec"
+
+// closing is added to a tenant's uses to turn everybody away: no number of requests brings the sum above zero.
+const closing = -1 << 40
+
+// tenant is one open tenant. It is entered and left by every request, and closed by whoever holds its gate.
+type tenant struct {
+	name   string // empty for the one database of a node over a file
+	db     *engine.DB
+	uses   atomic.Int64 // requests in it, and closing once it is being closed
+	last   atomic.Int64 // when the last request left, in nanoseconds of the node's clock
+	memory atomic.Int64 // bytes it held when last measured
+	hold   atomic.Pointer[hold]
+
+	gone chan struct{} // closed when the tenant is to be closed though in use: what streams from it ends
+	left chan struct{} // wakes whoever waits for the last request to leave
+}
+
+func (n *Node) newTenant(name string, db *engine.DB) *tenant {
+	t := &tenant{name: name, db: db, gone: make(chan struct{}), left: make(chan struct{}, 1)}
+	t.last.Store(n.clock().UnixNano())
+	n.measure(t)
+	return t
+}
+
+// enter counts a request in; false is a tenant that is being closed.
+func (t *tenant) enter() bool {
+	if t.uses.Add(1) > 0 {
+		return true
+	}
+	t.leave()
+	return false
+}
+
+// leave counts a request out.
+func (t *tenant) leave() {
+	if t.uses.Add(-1) == closing {
+		select {
+		case t.left <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// release ends a request's use of the tenant.
+func (n *Node) release(t *tenant) {
+	t.last.Store(n.clock().UnixNano())
+	t.leave()
+}
+
+// shut turns requests away from now on and returns when the last one has left.
+func (t *tenant) shut() {
+	close(t.gone)
+	t.uses.Add(closing)
+	for t.uses.Load() != closing {
+		<-t.left
+	}
+}
+
+// shutIfIdle turns requests away where there are none.
+func (t *tenant) shutIfIdle() bool { return t.uses.CompareAndSwap(0, closing) }
+
+// acquire finds the tenant for a request, opening it where it is not open. Who gets one releases it.
+func (n *Node) acquire(name string) (*tenant, error) {
+	if t := n.single; t != nil {
+		if t.enter() {
+			return t, nil
+		}
+		return nil, errStopping()
+	}
+	if t := n.registry.get(name); t != nil && t.enter() {
+		return t, nil
+	}
+	return n.acquireClosed(name)
+}
+
+func (n *Node) acquireClosed(name string) (*tenant, error) {
+	if err := n.refusals.get(name, n.clock()); err != nil {
+		return nil, err
+	}
+	if found, err := n.exists(name); err != nil {
+		return nil, err
+	} else if !found {
+		return nil, errAbsent(name)
+	}
+	unlock := n.gates.lock(name)
+	defer unlock()
+	return n.acquireLocked(name)
+}
+
+// acquireLocked is acquire for the holder of the name's gate.
+func (n *Node) acquireLocked(name string) (*tenant, error) {
+	if t := n.registry.get(name); t != nil && t.enter() {
+		return t, nil
+	}
+	if err := n.refusals.get(name, n.clock()); err != nil {
+		return nil, err
+	}
+	found, err := n.exists(name)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, errAbsent(name)
+	}
+	n.ending.RLock()
+	defer n.ending.RUnlock()
+	if n.ended {
+		return nil, errStopping()
+	}
+	t, err := n.openLocked(name)
+	if err != nil {
+		err = n.errUnopened(name, err)
+		n.refusals.put(name, err, n.clock())
+		return nil, err
+	}
+	t.uses.Store(1)
+	n.registry.put(t)
+	n.metrics.opened.Inc()
+	return t, nil
+}
+
+// openLocked opens a tenant's file, closing others where descriptors or memory are short. It needs the gate.
+func (n *Node) openLocked(name string) (*tenant, error) {
+	path := n.path(name)
+	size := int64(0)
+	if info, err := n.fs.Stat(path); err == nil {
+		size = info.Size // what the engine will hold at least
+	}
+	n.budget.open.Add(1)
+	n.makeRoom(size)
+	h, err := n.readHold(name)
+	var db *engine.DB
+	if err == nil {
+		db, err = n.openFile(path)
+	}
+	if err == nil && h != nil {
+		if _, err = db.Freeze(); err != nil {
+			db.Close() // nothing was written to it
+		}
+	}
+	if err != nil {
+		n.budget.open.Add(-1)
+		return nil, err
+	}
+	t := n.newTenant(name, db)
+	t.hold.Store(h)
+	n.makeRoom(0)
+	return t, nil
+}
+
+// openFile opens a database; where the process has run out of descriptors it closes idle tenants until there is one.
+func (n *Node) openFile(path string) (*engine.DB, error) {
+	for {
+		db, err := engine.Open(path, n.engineOptions())
+		if !isOutOfDescriptors(err) || !n.closeLeastUsed() {
+			return db, err
+		}
+	}
+}
+
+func isOutOfDescriptors(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+func (n *Node) openOrCreate(path string) (*engine.DB, error) {
+	_, err := n.fs.Stat(path)
+	if errors.Is(err, os.ErrNotExist) && !n.config.ReadOnly {
+		return engine.Create(path, n.engineOptions())
+	}
+	return engine.Open(path, n.engineOptions())
+}
+
+// closeTenant syncs and closes a database nobody is in any more. It needs the gate.
+func (n *Node) closeTenant(t *tenant) error {
+	if t != n.single {
+		n.registry.remove(t.name)
+		n.budget.open.Add(-1)
+		n.metrics.closed.Inc()
+	}
+	n.budget.memory.Add(-t.memory.Swap(0))
+	err := t.db.Close()
+	if err != nil {
+		n.log.Error().Str("tenant", t.name).Err(err).Msg("closing a tenant failed")
+	}
+	return err
+}
+
+// measure asks the engine what the tenant holds and keeps the node's sum. It answers the bytes.
+func (n *Node) measure(t *tenant) int64 {
+	now := t.db.Stats().MemoryBytes
+	n.budget.memory.Add(now - t.memory.Swap(now))
+	return now
+}
+
+func (n *Node) path(name string) string { return filepath.Join(n.dir, name+fileSuffix) }
+
+// exists tells whether there is a tenant of that name, damaged or not.
+func (n *Node) exists(name string) (bool, error) {
+	_, err := n.fs.Stat(n.path(name))
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, os.ErrNotExist):
+		return false, nil
+	}
+	return false, fail.New(fail.Storage, "the directory of the tenants cannot be read: %s", vfs.Reason(err))
+}
+
+// errUnopened is what a tenant that could not be opened answers.
+func (n *Node) errUnopened(name string, err error) error {
+	n.log.Error().Str("tenant", name).Err(err).Msg("a tenant could not be opened")
+	if isOutOfDescriptors(err) {
+		return fail.New(fail.Closed, "too many files are open, send the request again")
+	}
+	reason := vfs.Reason(err)
+	var e *fail.Error
+	if errors.As(err, &e) {
+		reason = e.Message
+	}
+	kind := fail.Storage
+	if fail.KindOf(err) == fail.Damaged {
+		kind = fail.Damaged
+	}
+	return fail.New(kind, "the file of tenant %s cannot be opened: %s; `fenec check` says what can be saved", name, reason)
+}
+
+func errAbsent(name string) error { return &absent{name} }
+
+// absent is a tenant that does not exist.
+type absent struct{ name string }
+
+func (e *absent) Error() string { return "no tenant " + e.name + " here" }
+
+func errStopping() error {
+	return fail.New(fail.Closed, "the node is stopping, send the request again")
+}
+
+// refusalTime is how long a tenant that could not be opened is answered from memory, so that requests for a damaged
+// file do not read it whole each.
+const refusalTime = time.Second
