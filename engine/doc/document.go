@@ -87,6 +87,12 @@ func DocumentAt(b []byte) (Document, error) {
 	return d, nil
 }
 
+// At is the document at offset off of b, which Builder wrote: nothing is checked.
+func At(b []byte, off uint64) Document {
+	n := uint64(binary.LittleEndian.Uint32(b[off:]) &^ wideBit)
+	return Document(b[off : off+n : off+n])
+}
+
 // tableOK tells whether the offsets rise and end at the document's end.
 func (d Document) tableOK(wide bool) bool {
 	if wide {

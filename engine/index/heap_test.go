@@ -1,0 +1,14 @@
+package index
+
+import "runtime"
+
+// heapObjects is how many objects more there are on the heap after fill ran and its garbage is gone.
+func heapObjects(fill func()) int64 {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	fill()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	return int64(after.HeapObjects) - int64(before.HeapObjects)
+}

@@ -1,0 +1,316 @@
+package index
+
+import "slices"
+
+// IDs finds the place of a document by its id: an ordered map from int64 to uint64. The zero value is empty and ready.
+type IDs struct {
+	firsts []int64 // of each page its first id
+	pages  []idPage
+	n      int
+}
+
+// idPage is a run of ids and the ref of each.
+type idPage struct {
+	refs []uint64
+	ids  []int64 // ascending; nil while the ids of the page follow one another without a gap
+}
+
+// Len is the number of ids.
+func (x *IDs) Len() int { return x.n }
+
+// Last is the greatest id, 0 where there is none.
+func (x *IDs) Last() int64 {
+	if x.n == 0 {
+		return 0
+	}
+	last := len(x.pages) - 1
+	p := &x.pages[last]
+	return p.id(x.firsts[last], len(p.refs)-1)
+}
+
+// Bytes is the memory held.
+func (x *IDs) Bytes() int64 {
+	n := int64(cap(x.firsts))*8 + int64(cap(x.pages))*48
+	for i := range x.pages {
+		n += int64(cap(x.pages[i].refs)+cap(x.pages[i].ids)) * 8
+	}
+	return n
+}
+
+// Get is the ref of id.
+func (x *IDs) Get(id int64) (ref uint64, ok bool) {
+	i := x.page(id)
+	if i >= len(x.pages) {
+		return 0, false
+	}
+	p := &x.pages[i]
+	if p.ids == nil {
+		at := uint64(id) - uint64(x.firsts[i])
+		if at >= uint64(len(p.refs)) {
+			return 0, false
+		}
+		return p.refs[at], true
+	}
+	at, ok := p.search(id)
+	if !ok {
+		return 0, false
+	}
+	return p.refs[at], true
+}
+
+// page is the page id is in, if it is in any. Where the ids are dense its place is known beforehand.
+func (x *IDs) page(id int64) int {
+	if len(x.firsts) < 2 {
+		return 0
+	}
+	guess := (uint64(id) - uint64(x.firsts[0])) / pageSize
+	if guess < uint64(len(x.firsts)) && x.firsts[guess] <= id && (guess+1 == uint64(len(x.firsts)) || id < x.firsts[guess+1]) {
+		return int(guess)
+	}
+	return lastNotAfter(x.firsts, id)
+}
+
+// id is the id at a place of the page, whose first id is first.
+func (p *idPage) id(first int64, at int) int64 {
+	if p.ids == nil {
+		return first + int64(at)
+	}
+	return p.ids[at]
+}
+
+// find is the place of id in the page, or the place where it would be.
+func (p *idPage) find(first, id int64) (at int, ok bool) {
+	if p.ids != nil {
+		return p.search(id)
+	}
+	if id < first {
+		return 0, false
+	}
+	if n := uint64(id) - uint64(first); n < uint64(len(p.refs)) {
+		return int(n), true
+	}
+	return len(p.refs), false
+}
+
+// search is find among ids with gaps. As ids are distinct, one lies no further from either end of the page than its
+// difference to the id there: with few gaps almost nothing is left to search.
+func (p *idPage) search(id int64) (at int, ok bool) {
+	n := len(p.ids)
+	first, last := p.ids[0], p.ids[n-1]
+	if id < first {
+		return 0, false
+	}
+	if id > last {
+		return n, false
+	}
+	lo, hi := 0, n-1
+	if d := uint64(id) - uint64(first); d < uint64(hi) {
+		hi = int(d)
+	}
+	if d := uint64(last) - uint64(id); d < uint64(n-1) {
+		lo = n - 1 - int(d)
+	}
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if p.ids[mid] < id {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo, p.ids[lo] == id
+}
+
+// Set puts id at ref and answers where it was.
+func (x *IDs) Set(id int64, ref uint64) (old uint64, had bool) {
+	if len(x.pages) == 0 {
+		x.insertPage(0, id, idPage{refs: append(make([]uint64, 0, smallest), ref)})
+		x.n = 1
+		return 0, false
+	}
+	i := x.page(id)
+	p := &x.pages[i]
+	at, ok := p.find(x.firsts[i], id)
+	if ok {
+		old, p.refs[at] = p.refs[at], ref
+		return old, true
+	}
+	x.n++
+	if len(p.refs) == pageSize {
+		switch {
+		case i == len(x.pages)-1 && at == pageSize:
+			x.insertPage(i+1, id, idPage{refs: append(make([]uint64, 0, pageSize), ref)})
+			return 0, false
+		case i == 0 && at == 0:
+			x.insertPage(0, id, idPage{refs: append(make([]uint64, 0, smallest), ref)})
+			return 0, false
+		}
+		x.split(i)
+		if id >= x.firsts[i+1] {
+			i++
+		}
+		p = &x.pages[i]
+		at, _ = p.find(x.firsts[i], id)
+	}
+	x.insert(i, at, id, ref)
+	return 0, false
+}
+
+// insert puts an entry into a page that has room for it.
+func (x *IDs) insert(i, at int, id int64, ref uint64) {
+	p := &x.pages[i]
+	n := len(p.refs)
+	if p.ids == nil && !(at == n && id == x.firsts[i]+int64(n)) && !(at == 0 && id == x.firsts[i]-1) {
+		p.spell(x.firsts[i])
+	}
+	p.refs = insertAt(p.refs, at, ref)
+	if p.ids != nil {
+		p.ids = insertAt(p.ids, at, id)
+	}
+	if at == 0 {
+		x.firsts[i] = id
+	}
+}
+
+// spell writes out the ids of a page that is about to have a gap.
+func (p *idPage) spell(first int64) {
+	p.ids = make([]int64, len(p.refs), cap(p.refs))
+	for at := range p.ids {
+		p.ids[at] = first + int64(at)
+	}
+}
+
+// insertAt is slices.Insert with the growth of a page.
+func insertAt[T any](s []T, at int, v T) []T {
+	n := len(s)
+	if n == cap(s) {
+		grown := make([]T, n+1, room(n))
+		copy(grown, s[:at])
+		copy(grown[at+1:], s[at:])
+		grown[at] = v
+		return grown
+	}
+	s = s[:n+1]
+	copy(s[at+1:], s[at:])
+	s[at] = v
+	return s
+}
+
+func (x *IDs) insertPage(i int, first int64, p idPage) {
+	x.firsts = slices.Insert(x.firsts, i, first)
+	x.pages = slices.Insert(x.pages, i, p)
+}
+
+// split makes two pages of a full one.
+func (x *IDs) split(i int) {
+	p := &x.pages[i]
+	half := len(p.refs) / 2
+	upper := idPage{refs: append(make([]uint64, 0, pageSize), p.refs[half:]...)}
+	first := p.id(x.firsts[i], half)
+	if p.ids != nil {
+		upper.ids = append(make([]int64, 0, pageSize), p.ids[half:]...)
+		p.ids = p.ids[:half]
+	}
+	p.refs = p.refs[:half]
+	p.close()
+	upper.close()
+	x.insertPage(i+1, first, upper)
+}
+
+// close drops the ids of a page that has no gap any more.
+func (p *idPage) close() {
+	if n := len(p.ids); n > 0 && uint64(p.ids[n-1])-uint64(p.ids[0]) == uint64(n-1) {
+		p.ids = nil
+	}
+}
+
+// Delete takes id out and answers where it was.
+func (x *IDs) Delete(id int64) (old uint64, had bool) {
+	if len(x.pages) == 0 {
+		return 0, false
+	}
+	i := x.page(id)
+	p := &x.pages[i]
+	at, ok := p.find(x.firsts[i], id)
+	if !ok {
+		return 0, false
+	}
+	old = p.refs[at]
+	x.n--
+	n := len(p.refs)
+	if n == 1 {
+		x.deletePage(i)
+		return old, true
+	}
+	if p.ids == nil && at > 0 && at < n-1 {
+		p.spell(x.firsts[i])
+	}
+	p.refs = slices.Delete(p.refs, at, at+1)
+	if p.ids != nil {
+		p.ids = slices.Delete(p.ids, at, at+1)
+		x.firsts[i] = p.ids[0]
+	} else if at == 0 {
+		x.firsts[i]++
+	}
+	if n-1 < mergeAt {
+		x.merge(i)
+	}
+	return old, true
+}
+
+func (x *IDs) deletePage(i int) {
+	x.firsts = slices.Delete(x.firsts, i, i+1)
+	x.pages = slices.Delete(x.pages, i, i+1)
+	if len(x.pages) == 0 {
+		x.firsts, x.pages = nil, nil
+	}
+}
+
+// merge puts page i and a neighbour together where they make no large page.
+func (x *IDs) merge(i int) {
+	if i+1 == len(x.pages) || i > 0 && len(x.pages[i-1].refs) < len(x.pages[i+1].refs) {
+		i--
+	}
+	if i < 0 || len(x.pages[i].refs)+len(x.pages[i+1].refs) > mergedSize {
+		return
+	}
+	lower, upper := &x.pages[i], &x.pages[i+1]
+	if lower.ids == nil {
+		lower.spell(x.firsts[i])
+	}
+	if upper.ids == nil {
+		upper.spell(x.firsts[i+1])
+	}
+	lower.refs = append(lower.refs, upper.refs...)
+	lower.ids = append(lower.ids, upper.ids...)
+	lower.close()
+	x.deletePage(i + 1)
+}
+
+// Ascend calls fn for each id from from on, ascending, until fn answers false.
+func (x *IDs) Ascend(from int64, fn func(id int64, ref uint64) bool) {
+	if len(x.pages) == 0 {
+		return
+	}
+	i := x.page(from)
+	at, _ := x.pages[i].find(x.firsts[i], from)
+	for ; i < len(x.pages); i++ {
+		p, first := &x.pages[i], x.firsts[i]
+		for ; at < len(p.refs); at++ {
+			if !fn(p.id(first, at), p.refs[at]) {
+				return
+			}
+		}
+		at = 0
+	}
+}
+
+// Clone is a copy that shares nothing with x.
+func (x *IDs) Clone() *IDs {
+	c := &IDs{firsts: slices.Clone(x.firsts), pages: slices.Clone(x.pages), n: x.n}
+	for i := range c.pages {
+		p := &c.pages[i]
+		p.refs, p.ids = slices.Clone(p.refs), slices.Clone(p.ids)
+	}
+	return c
+}

@@ -1,0 +1,199 @@
+package index
+
+import (
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// drawID draws ids that are dense, have gaps, or lie anywhere, so that every kind of page comes about.
+func drawID(t *rapid.T) int64 {
+	return rapid.OneOf(
+		rapid.Int64Range(1, 40),
+		rapid.Int64Range(1, 3000),
+		rapid.Int64Range(1, math.MaxInt64),
+		rapid.Just[int64](math.MaxInt64),
+	).Draw(t, "id")
+}
+
+func TestIDsAgreeWithAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var x IDs
+		model := map[int64]uint64{}
+		ref := uint64(0)
+		set := func(id int64) {
+			ref++
+			old, had := x.Set(id, ref)
+			if want, wantHad := model[id]; old != want || had != wantHad {
+				t.Fatalf("Set(%d) answers %d %t, want %d %t", id, old, had, want, wantHad)
+			}
+			model[id] = ref
+		}
+		remove := func(id int64) {
+			old, had := x.Delete(id)
+			if want, wantHad := model[id]; old != want || had != wantHad {
+				t.Fatalf("Delete(%d) answers %d %t, want %d %t", id, old, had, want, wantHad)
+			}
+			delete(model, id)
+		}
+		span := func(t *rapid.T) (from, n, step int64) {
+			return rapid.Int64Range(1, 3000).Draw(t, "from"), rapid.Int64Range(1, 1500).Draw(t, "n"), rapid.Int64Range(1, 3).Draw(t, "step")
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"set":    func(t *rapid.T) { set(drawID(t)) },
+			"delete": func(t *rapid.T) { remove(drawID(t)) },
+			"set a run upwards": func(t *rapid.T) {
+				from, n, step := span(t)
+				for i := range n {
+					set(from + i*step)
+				}
+			},
+			"set a run downwards": func(t *rapid.T) {
+				from, n, step := span(t)
+				for i := range n {
+					set(from + (n-i)*step)
+				}
+			},
+			"delete a run": func(t *rapid.T) {
+				from, n, step := span(t)
+				for i := range n {
+					remove(from + i*step)
+				}
+			},
+			"get": func(t *rapid.T) {
+				id := drawID(t)
+				got, ok := x.Get(id)
+				if want, wantOK := model[id]; got != want || ok != wantOK {
+					t.Fatalf("Get(%d) answers %d %t, want %d %t", id, got, ok, want, wantOK)
+				}
+			},
+			"clone": func(t *rapid.T) {
+				old := x
+				x = *old.Clone()
+				for id := range model {
+					old.Set(id, 0)
+				}
+			},
+			"": func(t *rapid.T) { checkIDs(t, &x, model) },
+		})
+	})
+}
+
+// checkIDs compares x with its model from a few places on, and looks at its pages.
+func checkIDs(t *rapid.T, x *IDs, model map[int64]uint64) {
+	ids := slices.Sorted(maps.Keys(model))
+	last := int64(0)
+	if len(ids) > 0 {
+		last = ids[len(ids)-1]
+	}
+	if x.Len() != len(ids) || x.Last() != last {
+		t.Fatalf("%d ids to %d, want %d to %d", x.Len(), x.Last(), len(ids), last)
+	}
+	for _, from := range []int64{math.MinInt64, 1, 700, 1500, last, math.MaxInt64} {
+		at, _ := slices.BinarySearch(ids, from)
+		want := ids[at:]
+		x.Ascend(from, func(id int64, ref uint64) bool {
+			if len(want) == 0 || want[0] != id || model[id] != ref {
+				t.Fatalf("from %d: got %d at %d, want %v", from, id, ref, want[:min(len(want), 1)])
+			}
+			want = want[1:]
+			return true
+		})
+		if len(want) > 0 {
+			t.Fatalf("from %d: %d ids are missing, the first is %d", from, len(want), want[0])
+		}
+	}
+	for i := range x.pages {
+		p := &x.pages[i]
+		if len(p.refs) == 0 || len(p.refs) > pageSize || p.ids != nil && len(p.ids) != len(p.refs) {
+			t.Fatalf("page %d has %d refs and %d ids", i, len(p.refs), len(p.ids))
+		}
+		if p.ids != nil && p.ids[0] != x.firsts[i] {
+			t.Fatalf("page %d begins with %d, its directory says %d", i, p.ids[0], x.firsts[i])
+		}
+	}
+}
+
+func TestIDsStopWhenTold(t *testing.T) {
+	var x IDs
+	for id := int64(1); id <= 2000; id++ {
+		x.Set(id, uint64(id))
+	}
+	n := 0
+	x.Ascend(100, func(int64, uint64) bool { n++; return n < 7 })
+	if n != 7 {
+		t.Errorf("walked %d ids, want 7", n)
+	}
+}
+
+func TestIDsAreFewHeapObjectsAndFewBytes(t *testing.T) {
+	const n = 1_000_000
+	r := rand.New(rand.NewPCG(1, 2))
+	for name, tc := range map[string]struct {
+		id    func(i int64) int64
+		bytes int64 // an id
+	}{
+		"ids handed out in order":  {func(i int64) int64 { return i + 1 }, 9},
+		"ids in descending order":  {func(i int64) int64 { return n - i }, 18},
+		"every third id":           {func(i int64) int64 { return 3*i + 1 }, 18},
+		"ids spread at random":     {func(int64) int64 { return r.Int64() }, 27},
+		"dense ids in a bad order": {func(i int64) int64 { return i*7919%n + 1 }, 27},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var x IDs
+			objects := heapObjects(func() {
+				for i := range int64(n) {
+					x.Set(tc.id(i), uint64(i))
+				}
+			})
+			if objects >= 10_000 {
+				t.Errorf("%d heap objects, want fewer than 10 000", objects)
+			}
+			if got := x.Bytes() / n; got > tc.bytes {
+				t.Errorf("%d bytes an id, want %d at most", got, tc.bytes)
+			}
+		})
+	}
+}
+
+func BenchmarkIDs(b *testing.B) {
+	const n = 1_000_000
+	dense, sparse := new(IDs), new(IDs)
+	order := make([]int64, 1<<16)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range int64(n) {
+		dense.Set(i+1, uint64(i))
+		sparse.Set((i+1)*1000+r.Int64N(1000), uint64(i))
+	}
+	for i := range order {
+		order[i] = r.Int64N(n) + 1
+	}
+	b.Run("get dense", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			if _, ok := dense.Get(order[i&(1<<16-1)]); !ok {
+				b.Fatal("missing")
+			}
+		}
+	})
+	b.Run("get sparse", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			sparse.Get(order[i&(1<<16-1)] * 1000)
+		}
+	})
+	b.Run("set in order", func(b *testing.B) {
+		x := new(IDs)
+		for i := int64(1); b.Loop(); i++ {
+			x.Set(i, uint64(i))
+		}
+	})
+	b.Run("ascend a million", func(b *testing.B) {
+		for b.Loop() {
+			sum := uint64(0)
+			dense.Ascend(1, func(_ int64, ref uint64) bool { sum += ref; return true })
+		}
+	})
+}

@@ -1,0 +1,261 @@
+package index
+
+import (
+	"cmp"
+	"slices"
+
+	"fenec/engine/doc"
+)
+
+// pair is one entry of a Hash or Sorted.
+type pair struct {
+	key uint64
+	id  int64
+}
+
+// pairs is an ordered set of entries: by key, then, where value is given and the key leaves it open, by the documents' values,
+// then by id.
+type pairs struct {
+	firsts []uint64 // of each page its first key
+	pages  [][]pair // none of them empty
+	n      int
+	value  func(id int64) doc.Value
+}
+
+// place is where an entry is, or would be.
+type place struct{ page, at int }
+
+// probe is what is looked for. Every id is positive, so id 0 comes before all entries of its value.
+type probe struct {
+	key   uint64
+	value doc.Value
+	id    int64
+	after bool // past all entries of the value, whatever id says
+}
+
+// before tells whether e comes before p.
+func (x *pairs) before(e pair, p *probe) bool {
+	if e.key != p.key {
+		return e.key < p.key
+	}
+	if x.value != nil && !doc.KeyExact(e.key) {
+		if c := doc.Compare(x.value(e.id), p.value); c != 0 {
+			return c < 0
+		}
+	}
+	return p.after || e.id < p.id
+}
+
+// find is the place of the first entry that does not come before p: within a page, or the end of the last one.
+func (x *pairs) find(p *probe) place {
+	if len(x.pages) == 0 {
+		return place{}
+	}
+	// Of the pages that begin with p's key, and the one before them, the last that begins before p.
+	i := lastNotAfter(x.firsts, p.key)
+	if x.firsts[i] == p.key {
+		lo, _ := slices.BinarySearch(x.firsts[:i+1], p.key)
+		for lo <= i {
+			mid := int(uint(lo+i) >> 1)
+			if x.before(x.pages[mid][0], p) {
+				lo = mid + 1
+			} else {
+				i = mid - 1
+			}
+		}
+		i = max(i, 0)
+	}
+	page := x.pages[i]
+	base, n := 0, len(page)
+	for n > 0 {
+		half := n >> 1
+		if x.before(page[base+half], p) {
+			base += half + 1
+			n -= half + 1
+		} else {
+			n = half
+		}
+	}
+	if base == len(page) && i+1 < len(x.pages) {
+		return place{i + 1, 0}
+	}
+	return place{i, base}
+}
+
+// add puts an entry in; one that is there already is left alone.
+func (x *pairs) add(p *probe) {
+	e := pair{p.key, p.id}
+	if len(x.pages) == 0 {
+		x.insertPage(0, append(make([]pair, 0, smallest), e))
+		x.n = 1
+		return
+	}
+	at := x.find(p)
+	if page := x.pages[at.page]; at.at < len(page) && page[at.at] == e {
+		return
+	}
+	x.n++
+	// Between two pages the first of them takes the entry, so that an ascending run fills its pages.
+	if at.at == 0 && at.page > 0 {
+		at.page--
+		at.at = len(x.pages[at.page])
+	}
+	page := x.pages[at.page]
+	if len(page) == pageSize {
+		if at.at == pageSize {
+			x.insertPage(at.page+1, append(make([]pair, 0, pageSize), e))
+			return
+		}
+		const half = pageSize / 2
+		x.insertPage(at.page+1, append(make([]pair, 0, pageSize), page[half:]...))
+		page = page[:half]
+		x.pages[at.page] = page
+		if at.at > half {
+			at.page++
+			at.at -= half
+			page = x.pages[at.page]
+		}
+	}
+	x.pages[at.page] = insertAt(page, at.at, e)
+	if at.at == 0 {
+		x.firsts[at.page] = e.key
+	}
+}
+
+func (x *pairs) insertPage(i int, page []pair) {
+	x.firsts = slices.Insert(x.firsts, i, page[0].key)
+	x.pages = slices.Insert(x.pages, i, page)
+}
+
+// remove takes an entry out, if it is there.
+func (x *pairs) remove(p *probe) {
+	if len(x.pages) == 0 {
+		return
+	}
+	at := x.find(p)
+	page := x.pages[at.page]
+	if at.at == len(page) || page[at.at] != (pair{p.key, p.id}) {
+		return
+	}
+	x.n--
+	if len(page) == 1 {
+		x.deletePage(at.page)
+		return
+	}
+	page = slices.Delete(page, at.at, at.at+1)
+	x.pages[at.page] = page
+	x.firsts[at.page] = page[0].key
+	if len(page) < mergeAt {
+		x.merge(at.page)
+	}
+}
+
+func (x *pairs) deletePage(i int) {
+	x.firsts = slices.Delete(x.firsts, i, i+1)
+	x.pages = slices.Delete(x.pages, i, i+1)
+	if len(x.pages) == 0 {
+		x.firsts, x.pages = nil, nil
+	}
+}
+
+// merge puts page i and a neighbour together where they make no large page.
+func (x *pairs) merge(i int) {
+	if i+1 == len(x.pages) || i > 0 && len(x.pages[i-1]) < len(x.pages[i+1]) {
+		i--
+	}
+	if i < 0 || len(x.pages[i])+len(x.pages[i+1]) > mergedSize {
+		return
+	}
+	x.pages[i] = append(x.pages[i], x.pages[i+1]...)
+	x.deletePage(i + 1)
+}
+
+// walk calls fn for the entries from from up to but not including to, ascending, until fn answers false, and tells whether
+// it never did.
+func (x *pairs) walk(from, to place, fn func(id int64) bool) bool {
+	for i := from.page; i <= to.page && i < len(x.pages); i++ {
+		page := x.pages[i]
+		if i == to.page {
+			page = page[:to.at]
+		}
+		if i == from.page {
+			page = page[min(from.at, len(page)):]
+		}
+		for _, e := range page {
+			if !fn(e.id) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// count is the number of entries from from up to but not including to.
+func (x *pairs) count(from, to place) int {
+	if to.page == from.page {
+		return max(to.at-from.at, 0)
+	}
+	if to.page < from.page {
+		return 0
+	}
+	n := len(x.pages[from.page]) - from.at + to.at
+	for _, page := range x.pages[from.page+1 : to.page] {
+		n += len(page)
+	}
+	return n
+}
+
+// end is the place after the last entry.
+func (x *pairs) end() place {
+	if len(x.pages) == 0 {
+		return place{}
+	}
+	last := len(x.pages) - 1
+	return place{last, len(x.pages[last])}
+}
+
+// bytes is the memory held.
+func (x *pairs) bytes() int64 {
+	n := int64(cap(x.firsts))*8 + int64(cap(x.pages))*24
+	for _, page := range x.pages {
+		n += int64(cap(page)) * 16
+	}
+	return n
+}
+
+// load makes the set of entries that all differ, in any order, in one go. It uses up all.
+func (x *pairs) load(all []pair) {
+	slices.SortFunc(all, func(a, b pair) int {
+		if a.key != b.key {
+			return cmp.Compare(a.key, b.key)
+		}
+		if x.value != nil && !doc.KeyExact(a.key) {
+			if c := doc.Compare(x.value(a.id), x.value(b.id)); c != 0 {
+				return c
+			}
+		}
+		return cmp.Compare(a.id, b.id)
+	})
+	x.n = len(all)
+	x.firsts, x.pages = nil, nil
+	if len(all) == 0 {
+		return
+	}
+	pages := (len(all) + filled - 1) / filled
+	x.firsts, x.pages = make([]uint64, 0, pages), make([][]pair, 0, pages)
+	for len(all) > 0 {
+		n := min(filled, len(all))
+		page := append(make([]pair, 0, room(n)), all[:n]...)
+		x.firsts, x.pages = append(x.firsts, page[0].key), append(x.pages, page)
+		all = all[n:]
+	}
+}
+
+// at is the entry at a place.
+func (x *pairs) at(p place) pair { return x.pages[p.page][p.at] }
+
+// same tells whether the entry at a place has p's key and value.
+func (x *pairs) same(at place, p *probe) bool {
+	e := x.at(at)
+	return e.key == p.key && doc.Compare(x.value(e.id), p.value) == 0
+}
