@@ -1,0 +1,112 @@
+package query
+
+import (
+	"fenec/engine/doc"
+	"fenec/engine/index"
+)
+
+// bounds is the range of a column's values that make a relation with the operand true. Nulls make none
+// true, and in a json path only values of the operand's family do. != has no range.
+func bounds(rel relation, typ doc.Type, o *operand) (lo, hi index.Bound) {
+	if whole(typ) {
+		kind := kindOf(typ)
+		return index.Bound{Value: doc.Value{Kind: kind, N: uint64(o.first)}, Inclusive: true},
+			index.Bound{Value: doc.Value{Kind: kind, N: uint64(o.last)}, Inclusive: true}
+	}
+	at := index.Bound{Value: o.value, Inclusive: rel&equal != 0}
+	switch {
+	case rel == equal:
+		return at, at
+	case rel&less != 0:
+		return floor(typ, o.value.Kind), at
+	}
+	return at, ceiling(typ, o.value.Kind)
+}
+
+var (
+	aboveNull   = index.Bound{}
+	emptyText   = doc.Value{Kind: doc.Text}
+	emptyList   = container(doc.OpenList(nil))
+	emptyObject = container(doc.OpenObject(nil))
+)
+
+func container(open []byte, at int) doc.Value {
+	raw, err := doc.Close(open, at)
+	if err != nil {
+		panic(err) // an empty object has no key twice
+	}
+	return doc.Raw(raw).Value()
+}
+
+// floor is where the values of a kind's family begin.
+func floor(typ doc.Type, kind doc.Kind) index.Bound {
+	if typ.Kind != doc.TypeJSON {
+		return aboveNull
+	}
+	switch kind {
+	case doc.Int, doc.Float, doc.Decimal:
+		return index.Bound{Value: doc.BoolValue(true)}
+	case doc.Text:
+		return index.Bound{Value: emptyText, Inclusive: true}
+	case doc.List:
+		return index.Bound{Value: emptyList, Inclusive: true}
+	case doc.Object:
+		return index.Bound{Value: emptyObject, Inclusive: true}
+	}
+	return aboveNull
+}
+
+// ceiling is where the values of a kind's family end.
+func ceiling(typ doc.Type, kind doc.Kind) index.Bound {
+	if typ.Kind != doc.TypeJSON {
+		return index.Bound{Unbounded: true}
+	}
+	switch kind {
+	case doc.Bool:
+		return index.Bound{Value: doc.BoolValue(true), Inclusive: true}
+	case doc.Int, doc.Float, doc.Decimal:
+		return index.Bound{Value: emptyText}
+	case doc.Text:
+		return index.Bound{Value: emptyList}
+	case doc.List:
+		return index.Bound{Value: emptyObject}
+	}
+	return index.Bound{Unbounded: true}
+}
+
+// higher is the lower bound that leaves less.
+func higher(a, b index.Bound) index.Bound {
+	switch {
+	case a.Unbounded:
+		return b
+	case b.Unbounded:
+		return a
+	}
+	if c := doc.Compare(a.Value, b.Value); c > 0 || c == 0 && !a.Inclusive {
+		return a
+	}
+	return b
+}
+
+// lower is the upper bound that leaves less.
+func lower(a, b index.Bound) index.Bound {
+	switch {
+	case a.Unbounded:
+		return b
+	case b.Unbounded:
+		return a
+	}
+	if c := doc.Compare(a.Value, b.Value); c < 0 || c == 0 && !a.Inclusive {
+		return a
+	}
+	return b
+}
+
+// hollow reports whether no value lies between the bounds.
+func hollow(lo, hi index.Bound) bool {
+	if lo.Unbounded || hi.Unbounded {
+		return false
+	}
+	c := doc.Compare(lo.Value, hi.Value)
+	return c > 0 || c == 0 && !(lo.Inclusive && hi.Inclusive)
+}

@@ -1,0 +1,269 @@
+package query
+
+import (
+	"math"
+	"unicode"
+	"unicode/utf8"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/query/syntax"
+)
+
+// function compiles a call of one function of the language.
+type function struct {
+	least, most int // arguments it takes; most 0 for any number
+	compile     func(c *compiler, args []node, pos syntax.Pos) (node, error)
+}
+
+var functions = map[string]function{
+	"lower":     {1, 1, textFunction("lower", unicode.ToLower)},
+	"upper":     {1, 1, textFunction("upper", unicode.ToUpper)},
+	"len":       {1, 1, lenFunction},
+	"coalesce":  {1, 0, coalesceFunction},
+	"now":       {0, -1, nowFunction},
+	"timestamp": {1, 1, timestampFunction},
+	"abs":       {1, 1, absFunction},
+	"round":     {1, 2, roundFunction},
+	"bucket":    {2, 2, bucketFunction},
+}
+
+// vectorFunctions are the functions of a type that is still to come.
+var vectorFunctions = map[string]bool{"cosine": true, "l2": true, "dot": true, "norm": true, "normalize": true}
+
+func (c *compiler) call(e *syntax.Call) (node, error) {
+	fn, ok := functions[e.Name]
+	switch {
+	case vectorFunctions[e.Name]:
+		return node{}, errorAt(fail.Unsupported, e.Pos, "%s comes with a later version", e.Name)
+	case !ok:
+		return node{}, errorAt(fail.Invalid, e.Pos, "there is no function %s", e.Name)
+	case len(e.Args) < fn.least || fn.most > 0 && len(e.Args) > fn.most || fn.most < 0 && len(e.Args) > 0:
+		return node{}, errorAt(fail.Invalid, e.Pos, "%s takes %s, got %d", e.Name, fn.takes(), len(e.Args))
+	}
+	args := make([]node, len(e.Args))
+	constant := true
+	for i, a := range e.Args {
+		var err error
+		if args[i], err = c.expr(a); err != nil {
+			return node{}, err
+		}
+		constant = constant && args[i].constant
+	}
+	n, err := fn.compile(c, args, e.Pos)
+	n.constant, n.pos = constant, e.Pos
+	return n, err
+}
+
+// takes says how many arguments the function takes.
+func (fn function) takes() string {
+	switch {
+	case fn.most == 0:
+		return "one argument or more"
+	case fn.most < 0:
+		return "no arguments"
+	case fn.least == fn.most:
+		return count(fn.least, "argument")
+	}
+	return "1 or 2 arguments"
+}
+
+// wants refuses an argument that is known to be of another kind.
+func wants(name, what string, n node, kinds ...doc.Kind) error {
+	if n.kind == doc.Untyped {
+		return nil
+	}
+	for _, k := range kinds {
+		if n.kind == k {
+			return nil
+		}
+	}
+	return errorAt(fail.Invalid, n.pos, "%s wants %s, got %s", name, what, n.kind)
+}
+
+func textFunction(name string, each func(rune) rune) func(*compiler, []node, syntax.Pos) (node, error) {
+	return func(_ *compiler, args []node, pos syntax.Pos) (node, error) {
+		if err := wants(name, "text", args[0], doc.Text); err != nil {
+			return node{}, err
+		}
+		eval := args[0].as(doc.Text).eval
+		return node{kind: doc.Text, eval: func(f *frame) doc.Value {
+			v := eval(f)
+			switch v.Kind {
+			case doc.Null:
+				return v
+			case doc.Text:
+				start := len(f.arena)
+				for s := v.B; len(s) > 0; {
+					r, n := utf8.DecodeRune(s)
+					f.arena = utf8.AppendRune(f.arena, each(r))
+					s = s[n:]
+				}
+				return doc.TextValue(f.arena[start:len(f.arena):len(f.arena)])
+			}
+			return f.fail(pos, "%s wants text, got %s", name, v.Kind)
+		}}, nil
+	}
+}
+
+// lenFunction counts the characters of a text, the bytes of bytes, the items of a list, the keys of an
+// object.
+func lenFunction(_ *compiler, args []node, pos syntax.Pos) (node, error) {
+	if err := wants("len", "text, bytes, a list or an object", args[0], doc.Text, doc.Bytes, doc.List, doc.Object); err != nil {
+		return node{}, err
+	}
+	eval := args[0].as(doc.Text).eval
+	return node{kind: doc.Int, eval: func(f *frame) doc.Value {
+		v := eval(f)
+		switch v.Kind {
+		case doc.Null:
+			return v
+		case doc.Text:
+			return doc.IntValue(int64(utf8.RuneCount(v.B)))
+		case doc.Bytes:
+			return doc.IntValue(int64(len(v.B)))
+		case doc.List, doc.Object:
+			return doc.IntValue(int64(doc.Raw(v.B).Count()))
+		}
+		return f.fail(pos, "len wants text, bytes, a list or an object, got %s", v.Kind)
+	}}, nil
+}
+
+func coalesceFunction(_ *compiler, args []node, _ syntax.Pos) (node, error) {
+	evals := make([]evalFunc, len(args))
+	kinds := make([]doc.Kind, len(args))
+	for i, a := range args {
+		evals[i], kinds[i] = a.eval, a.kind
+	}
+	return node{kind: commonKind(kinds), eval: func(f *frame) doc.Value {
+		for _, eval := range evals {
+			if v := eval(f); v.Kind != doc.Null || f.err != nil {
+				return v
+			}
+		}
+		return doc.Value{}
+	}}, nil
+}
+
+func nowFunction(*compiler, []node, syntax.Pos) (node, error) {
+	return node{kind: doc.Timestamp, eval: func(f *frame) doc.Value { return doc.TimestampValue(f.now) }}, nil
+}
+
+// timestampFunction reads ISO-8601 text or epoch milliseconds.
+func timestampFunction(_ *compiler, args []node, pos syntax.Pos) (node, error) {
+	if err := wants("timestamp", "text or milliseconds", args[0], doc.Text, doc.Int, doc.Float, doc.Decimal, doc.Timestamp); err != nil {
+		return node{}, err
+	}
+	eval := args[0].as(doc.Timestamp).eval
+	return node{kind: doc.Timestamp, eval: func(f *frame) doc.Value {
+		v := eval(f)
+		if v.Kind == doc.Null || v.Kind == doc.Timestamp {
+			return v
+		}
+		v, err := doc.Type{Kind: doc.TypeTimestamp}.Convert(v, "timestamp()")
+		if err != nil {
+			return f.setErr(pos, err)
+		}
+		return v
+	}}, nil
+}
+
+func absFunction(_ *compiler, args []node, pos syntax.Pos) (node, error) {
+	if err := wants("abs", "a number", args[0], doc.Int, doc.Float, doc.Decimal); err != nil {
+		return node{}, err
+	}
+	eval := args[0].eval
+	return node{kind: args[0].kind, eval: func(f *frame) doc.Value {
+		v := eval(f)
+		switch v.Kind {
+		case doc.Null:
+			return v
+		case doc.Int:
+			n := v.Int()
+			if n == math.MinInt64 {
+				return f.fail(pos, "abs(%d) does not fit an int of 64 bits", n)
+			}
+			return doc.IntValue(max(n, -n))
+		}
+		x, ok := number(v)
+		if !ok {
+			return f.fail(pos, "abs wants a number, got %s", v.Kind)
+		}
+		return doc.FloatValue(math.Abs(x))
+	}}, nil
+}
+
+// maxRoundDigits is as many digits behind the point as round keeps: more than a float64 has.
+const maxRoundDigits = 17
+
+// roundFunction rounds to a whole number, or to so many digits behind the point, halves away from zero. An
+// int stays what it is.
+func roundFunction(_ *compiler, args []node, pos syntax.Pos) (node, error) {
+	if err := wants("round", "a number", args[0], doc.Int, doc.Float, doc.Decimal); err != nil {
+		return node{}, err
+	}
+	digits := func(*frame) doc.Value { return doc.IntValue(0) }
+	if len(args) == 2 {
+		if err := wants("round", "an int of digits", args[1], doc.Int); err != nil {
+			return node{}, err
+		}
+		digits = args[1].eval
+	}
+	eval := args[0].eval
+	return node{kind: args[0].kind, eval: func(f *frame) doc.Value {
+		v, d := eval(f), digits(f)
+		if v.Kind == doc.Null || d.Kind == doc.Null {
+			return doc.Value{}
+		}
+		if d.Kind != doc.Int || d.Int() < 0 || d.Int() > maxRoundDigits {
+			return f.fail(pos, "round wants 0 to %d digits", maxRoundDigits)
+		}
+		if v.Kind == doc.Int {
+			return v
+		}
+		x, ok := number(v)
+		if !ok {
+			return f.fail(pos, "round wants a number, got %s", v.Kind)
+		}
+		if math.IsInf(x, 0) {
+			return f.fail(pos, "round: %s does not fit a float", v.B)
+		}
+		return doc.FloatValue(roundTo(x, int(d.Int())))
+	}}, nil
+}
+
+// roundTo rounds x to so many digits behind the point; where x has none as fine, it is what it was.
+func roundTo(x float64, digits int) float64 {
+	scale := math.Pow10(digits)
+	if math.Abs(x) >= 1<<53 || math.IsInf(x*scale, 0) {
+		return x
+	}
+	return math.Round(x*scale) / scale
+}
+
+// bucketFunction is the start of the span of ms milliseconds, counted from 1970, that holds a timestamp.
+func bucketFunction(_ *compiler, args []node, pos syntax.Pos) (node, error) {
+	if err := wants("bucket", "a timestamp", args[0], doc.Timestamp); err != nil {
+		return node{}, err
+	}
+	if err := wants("bucket", "an int of milliseconds", args[1], doc.Int); err != nil {
+		return node{}, err
+	}
+	at, span := args[0].as(doc.Timestamp).eval, args[1].eval
+	return node{kind: doc.Timestamp, eval: func(f *frame) doc.Value {
+		t, ms := at(f), span(f)
+		switch {
+		case t.Kind == doc.Null || ms.Kind == doc.Null:
+			return doc.Value{}
+		case t.Kind != doc.Timestamp:
+			return f.fail(pos, "bucket wants a timestamp, got %s", t.Kind)
+		case ms.Kind != doc.Int || ms.Int() <= 0:
+			return f.fail(pos, "bucket wants a positive int of milliseconds")
+		}
+		past := t.Int() % ms.Int()
+		if past < 0 {
+			past += ms.Int()
+		}
+		return instant(f.ints(syntax.Sub, t.Int(), past, pos))
+	}}, nil
+}

@@ -1,0 +1,212 @@
+package query
+
+import (
+	"math"
+
+	"fenec/engine/doc"
+	"fenec/engine/index"
+	"fenec/engine/query/syntax"
+)
+
+// operand is the constant side of a comparison with a column, made once a run.
+type operand struct {
+	value  doc.Value   // converted to the column's type
+	null   bool        // the constant is null: the comparison is unknown
+	first  int64       // of an int, timestamp or id column: the least value that makes the relation true,
+	last   int64       // and the greatest; of != those that make it false
+	values []doc.Value // of in: the members but null, ascending, none twice
+	ints   []int64     // of in on an int, timestamp or id column: the same members
+	folded []byte      // of ~: the text, folded
+	lo, hi index.Bound // the column's values that make the relation true; unused by !=
+}
+
+func (o *operand) reset() {
+	*o = operand{values: kept(o.values), ints: kept(o.ints), folded: kept(o.folded)}
+	clear(o.values[:cap(o.values)])
+}
+
+var relations = map[syntax.Op]relation{
+	syntax.Eq: equal, syntax.Ne: less | greater, syntax.Lt: less, syntax.Le: less | equal,
+	syntax.Gt: greater, syntax.Ge: greater | equal,
+}
+
+// binary compiles a comparison or arithmetic. Of a column compared with a constant, the probe says so.
+func (c *compiler) binary(e *syntax.Binary) (node, *probe, error) {
+	x, err := c.expr(e.X)
+	if err != nil {
+		return node{}, nil, err
+	}
+	y, err := c.expr(e.Y)
+	if err != nil {
+		return node{}, nil, err
+	}
+	switch e.Op {
+	case syntax.Eq, syntax.Ne, syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge:
+		n, p := c.compare(relations[e.Op], x, y, e.Pos)
+		return n, p, nil
+	case syntax.In:
+		return c.in(x, y, e.Pos)
+	}
+	var n node
+	switch e.Op {
+	case syntax.Has:
+		n, err = c.has(x, y, e.Pos)
+	case syntax.Contains:
+		n, err = c.contains(x, y, e.Pos)
+	default:
+		n, err = arithmetic(e.Op, x, y, e.Pos)
+	}
+	return n, nil, err
+}
+
+// compare compiles x related to y.
+func (c *compiler) compare(rel relation, x, y node, pos syntax.Pos) (node, *probe) {
+	if x.constant && y.column != nil {
+		x, y, rel = y, x, rel.flip()
+	}
+	if x.column != nil && y.constant {
+		i := c.bind(bindRelation(rel, x.column, y))
+		n := predicate(columnTest(x.column, rel, i), false, pos)
+		return n, &probe{column: x.column, rel: rel, operand: i}
+	}
+	x, y = x.as(y.kind), y.as(x.kind)
+	if y.constant && x.kind == doc.Timestamp {
+		y = c.asTimestamp(y)
+	} else if x.constant && y.kind == doc.Timestamp {
+		x = c.asTimestamp(x)
+	}
+	a, b := x.eval, y.eval
+	test := func(f *frame) truth {
+		v := a(f)
+		w := b(f)
+		if v.Kind == doc.Null || w.Kind == doc.Null {
+			return unknown
+		}
+		return related(rel, v, w)
+	}
+	return predicate(test, x.constant && y.constant, pos), nil
+}
+
+// asTimestamp reads a constant that is compared with a timestamp as one: its text once a run.
+func (c *compiler) asTimestamp(n node) node {
+	if n.kind == doc.Timestamp {
+		return n
+	}
+	given, pos := n.given(), n.pos
+	i := c.bind(func(f *frame, o *operand) error {
+		v := given(f)
+		if err := f.take(); err != nil {
+			return err
+		}
+		if v.Kind == doc.Null {
+			o.value = v
+			return nil
+		}
+		var err error
+		o.value, err = doc.Type{Kind: doc.TypeTimestamp}.Convert(v, "the timestamp")
+		return placed(pos, err)
+	})
+	return node{eval: func(f *frame) doc.Value { return f.operands[i].value }, kind: doc.Timestamp, constant: true, pos: pos}
+}
+
+// related compares two values, neither null.
+func related(rel relation, v, w doc.Value) truth {
+	switch rel {
+	case equal:
+		return truthOf(doc.Equal(v, w))
+	case less | greater:
+		return truthOf(!doc.Equal(v, w))
+	}
+	if !doc.Comparable(v, w) {
+		return unknown
+	}
+	return truthOf(rel.holds(doc.Compare(v, w)))
+}
+
+// bindRelation converts a comparison's constant to the column's type and finds the values that make the
+// relation true.
+func bindRelation(rel relation, col *column, constant node) func(*frame, *operand) error {
+	given, pos := constant.given(), constant.pos
+	return func(f *frame, o *operand) error {
+		v := given(f)
+		if err := f.take(); err != nil {
+			return err
+		}
+		if v.Kind == doc.Null {
+			o.null = true
+			return nil
+		}
+		if whole(col.typ) && !rel.equality() && fraction(v) {
+			o.first, o.last = between(rel, v)
+		} else {
+			var err error
+			if o.value, err = col.typ.Convert(v, col.what()); err != nil {
+				return placed(pos, err)
+			}
+			if whole(col.typ) {
+				o.first, o.last = reach(rel, int64(o.value.N))
+			}
+		}
+		o.lo, o.hi = bounds(rel, col.typ, o)
+		return nil
+	}
+}
+
+// whole reports whether a type's values are int64s.
+func whole(t doc.Type) bool { return t.Kind == doc.TypeInt || t.Kind == doc.TypeTimestamp }
+
+// fraction reports whether v is a number that is no int.
+func fraction(v doc.Value) bool { return v.Kind == doc.Float || v.Kind == doc.Decimal }
+
+// reach is the range of int64s related to n; of != the range that is not. No int64 is first > last.
+func reach(rel relation, n int64) (first, last int64) {
+	first, last = n, n
+	switch rel {
+	case less, less | equal:
+		first = math.MinInt64
+	case greater, greater | equal:
+		last = math.MaxInt64
+	}
+	switch {
+	case rel == less && n == math.MinInt64, rel == greater && n == math.MaxInt64:
+		return 1, 0
+	case rel == less:
+		last--
+	case rel == greater:
+		first++
+	}
+	return first, last
+}
+
+// between is the range of int64s that are less or greater than a number which may have a fraction or lie
+// past 64 bits.
+func between(rel relation, v doc.Value) (first, last int64) {
+	// The int64s in order begin with those that are less than v (or equal, of <= and >): where do they end?
+	orEqual := rel == less|equal || rel == greater
+	before := func(at uint64) bool {
+		c := doc.Compare(doc.IntValue(int64(at^1<<63)), v)
+		return c < 0 || c == 0 && orEqual
+	}
+	low, high := uint64(0), uint64(math.MaxUint64)
+	if before(high) {
+		if rel&less != 0 {
+			return math.MinInt64, math.MaxInt64
+		}
+		return 1, 0
+	}
+	for low < high {
+		if mid := low + (high-low)/2; before(mid) {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	split := int64(low ^ 1<<63) // the first that is not before
+	switch {
+	case rel&greater != 0:
+		return split, math.MaxInt64
+	case low == 0:
+		return 1, 0
+	}
+	return math.MinInt64, split - 1
+}

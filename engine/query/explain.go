@@ -1,0 +1,192 @@
+package query
+
+import (
+	"fmt"
+	"strconv"
+
+	"fenec/engine/doc"
+	"fenec/engine/query/syntax"
+)
+
+// explain compiles an explain: the get runs, and its steps are answered in place of its rows, each a row
+// {"step", "index", "tested", "rows", "note"}. The first step finds documents: "index" names what it went
+// by (null for a scan), "tested" counts the documents it looked at, "rows" those that passed. Then come
+// "sort" where an order needed one, "page" where there is a limit or offset, and "count". Last, a step
+// "not used" for each index and each term of the condition that was passed over, with the reason in
+// "note".
+func (c *compiler) explain(st *syntax.Get) error {
+	g, err := c.getPlan(st)
+	if err != nil {
+		return err
+	}
+	c.plan.run = func(f *frame, s Reader) (Result, error) {
+		start := len(f.out)
+		answer, err := g.run(f, s)
+		if err != nil {
+			return Result{}, err
+		}
+		f.out, f.rows = append(answer.Body[:start], '['), 0
+		g.steps(f, answer.Rows)
+		return f.answer(), nil
+	}
+	return nil
+}
+
+// steps appends a row for each step of the run that has just ended.
+func (g *getPlan) steps(f *frame, rows int) {
+	w := &f.walk
+	r := w.route
+	matched := w.matched
+	if g.show == nil && w.table != nil && w.sink == nil {
+		matched = r.reach(f, w.table) // counted by the index, without a look at a document
+	}
+	f.step(r.name(), r.indexName(), w.tested, matched, r.note())
+	if w.sorts {
+		note := ""
+		if g.pick.limit != nil {
+			note = "keeps no more rows than the page needs"
+		}
+		f.step("sort", "", -1, matched, note)
+	}
+	if g.pick.limit != nil || g.pick.offset != nil {
+		f.step("page", "", -1, rows, "")
+	}
+	if g.show == nil {
+		f.step("count", "", -1, 1, "")
+	}
+	for i := range g.pick.routes {
+		if other := &g.pick.routes[i]; other != r {
+			g.passedOver(f, other)
+		}
+	}
+	for i := range g.pick.walked {
+		if other := &g.pick.walked[i]; other != r {
+			g.passedOver(f, other)
+		}
+	}
+	for _, t := range g.pick.terms {
+		if why := g.unindexed(f, t); why != "" {
+			f.step("not used", "", -1, -1, why)
+		}
+	}
+	for _, k := range g.pick.keys {
+		if w.sorts && !k.column.id && indexOn(w.table.Schema(), k.column.name) != doc.IndexSorted {
+			f.step("not used", "", -1, -1, "order by "+k.column.name+": it has no @sorted index")
+		}
+	}
+	if w.sorts && len(g.pick.keys) > 1 {
+		f.step("not used", "", -1, -1, "an index gives the order of one key, and the order has more")
+	}
+}
+
+func (g *getPlan) passedOver(f *frame, r *route) {
+	w := &f.walk
+	if r.on.id && w.route.kind != byScan && r.kind == byID {
+		f.step("not used", r.indexName(), -1, -1, "another index leads to fewer documents")
+		return
+	}
+	note := fmt.Sprintf("it leads to %s of %d; a scan is cheaper", count(r.reach(f, w.table), "document"), w.table.Len())
+	if w.route.kind != byScan {
+		note = fmt.Sprintf("it leads to %s; %s is cheaper", count(r.reach(f, w.table), "document"), w.route.indexName())
+	}
+	f.step("not used", r.indexName(), -1, -1, note)
+}
+
+// unindexed says why no index could answer a term; "" where one could.
+func (g *getPlan) unindexed(f *frame, t term) string {
+	p := t.probe
+	if p == nil {
+		return fmt.Sprintf("%s: only a field compared with constants by = in < <= > >= reaches an index", describeTerm(t.expr))
+	}
+	if p.column.id {
+		return ""
+	}
+	kind := indexOn(f.walk.table.Schema(), p.column.name)
+	switch {
+	case kind == 0:
+		return p.column.name + " has no index"
+	case !p.member && !p.ranged():
+		return p.column.name + ": != is a scan"
+	case kind != doc.IndexSorted && !p.member && p.rel != equal:
+		return fmt.Sprintf("%s: %s answers = and in only", p.column.name, kind)
+	}
+	return ""
+}
+
+// describeTerm names a term by its operator and place.
+func describeTerm(e syntax.Expr) string {
+	pos := e.Position()
+	what := "the condition"
+	switch e := e.(type) {
+	case *syntax.Logic:
+		what = "or"
+	case *syntax.Unary:
+		if e.Op == syntax.Not {
+			what = "not"
+		}
+	case *syntax.Binary:
+		if text := opText[e.Op]; text != "" {
+			what = text
+		}
+	}
+	return fmt.Sprintf("%s at column %d", what, pos.Column)
+}
+
+// name is the step of a route in an explain.
+func (r *route) name() string {
+	switch r.kind {
+	case byScan:
+		return "scan"
+	case byOrder:
+		return "walk"
+	}
+	return "find"
+}
+
+// indexName names what a route goes by; "" for a scan.
+func (r *route) indexName() string {
+	switch {
+	case r.kind == byScan:
+		return ""
+	case r.on.id:
+		return "id"
+	}
+	return r.on.name + " " + r.index.String()
+}
+
+func (r *route) note() string {
+	switch r.kind {
+	case byID:
+		return "a range of ids"
+	case byOrder:
+		return "in the order asked for"
+	case byRange:
+		return "a range of values"
+	}
+	return ""
+}
+
+// step appends one row; a negative number and an empty text are null.
+func (f *frame) step(step, index string, tested, rows int, note string) {
+	out := append(f.next(), `{"step":`...)
+	out = appendText(out, step)
+	out = appendText(append(out, `,"index":`...), index)
+	out = appendCount(append(out, `,"tested":`...), tested)
+	out = appendCount(append(out, `,"rows":`...), rows)
+	out = appendText(append(out, `,"note":`...), note)
+	f.out = append(out, '}')
+}
+
+func appendText(dst []byte, s string) []byte {
+	if s == "" {
+		return append(dst, "null"...)
+	}
+	return doc.AppendQuoted(dst, []byte(s))
+}
+
+func appendCount(dst []byte, n int) []byte {
+	if n < 0 {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendInt(dst, int64(n), 10)
+}

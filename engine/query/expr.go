@@ -1,0 +1,418 @@
+package query
+
+import (
+	"strings"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/query/syntax"
+)
+
+// evalFunc is the value of an expression for the frame's row. Bytes of the value live in the document,
+// the parameters or the frame's arena, and hold until the next row. After an error, which the frame
+// notes, it is null.
+type evalFunc func(f *frame) doc.Value
+
+// node is a compiled expression.
+type node struct {
+	eval     evalFunc
+	test     testFunc // of a condition; nil for another expression
+	bare     evalFunc // of a parameter: as given, doc.Untyped where the caller knows no type; else nil
+	kind     doc.Kind // what it is where it is not null; doc.Untyped where only the row tells
+	constant bool     // the same for every row of a run
+	fixed    bool     // the same for every run: written out
+	column   *column  // of a field or path alone; else nil
+	list     []node   // the items of a list written out
+	pos      syntax.Pos
+}
+
+// given is the node's value before its type is known.
+func (n node) given() evalFunc {
+	if n.bare != nil {
+		return n.bare
+	}
+	return n.eval
+}
+
+// compiler compiles one statement.
+type compiler struct {
+	reader Reader
+	plan   *Plan
+	schema *doc.Schema // of the statement's collection; nil where expressions read no row
+	why    string      // where schema is nil: why there is no row
+}
+
+// errorAt is a statement's error with its place.
+func errorAt(k fail.Kind, pos syntax.Pos, format string, args ...any) error {
+	return fail.At(k, pos.Line, pos.Column, format, args...)
+}
+
+// collection is the schema a statement names.
+func (c *compiler) collection(name syntax.Name) (*doc.Schema, error) {
+	t := c.reader.Table(name.Text)
+	if t == nil {
+		return nil, errorAt(fail.NotFound, name.Pos, "there is no collection %s", name.Text)
+	}
+	return t.Schema(), nil
+}
+
+// bind adds work to be done at the start of each run and hands out an operand for what it finds.
+func (c *compiler) bind(b func(f *frame, o *operand) error) int {
+	i := len(c.plan.binds)
+	c.plan.binds = append(c.plan.binds, func(f *frame) error { return b(f, &f.operands[i]) })
+	return i
+}
+
+// expr compiles any expression.
+func (c *compiler) expr(e syntax.Expr) (node, error) {
+	switch e := e.(type) {
+	case *syntax.Literal:
+		return literal(e.Value, e.Pos), nil
+	case *syntax.Param:
+		return c.param(e), nil
+	case *syntax.Path:
+		return c.path(e)
+	case *syntax.ListExpr:
+		return c.list(e)
+	case *syntax.ObjectExpr:
+		return c.object(e)
+	case *syntax.Unary:
+		return c.unary(e)
+	case *syntax.Binary:
+		n, _, err := c.binary(e)
+		return n, err
+	case *syntax.Logic:
+		return c.logic(e)
+	case *syntax.Case:
+		return c.caseOf(e)
+	case *syntax.Call:
+		return c.call(e)
+	}
+	return node{}, errorAt(fail.Unsupported, e.Position(), "this expression comes with a later version")
+}
+
+func literal(v doc.Value, pos syntax.Pos) node {
+	kind := v.Kind
+	if kind == doc.Null {
+		kind = doc.Untyped
+	}
+	return node{eval: func(*frame) doc.Value { return v }, kind: kind, constant: true, fixed: true, pos: pos}
+}
+
+// param compiles $N. Untyped text that meets no type is JSON where it parses, else text.
+func (c *compiler) param(e *syntax.Param) node {
+	c.plan.params = max(c.plan.params, e.N)
+	i := e.N - 1
+	bare := func(f *frame) doc.Value { return f.params[i] }
+	return node{eval: settled(bare, e.Pos), bare: bare, kind: doc.Untyped, constant: true, pos: e.Pos}
+}
+
+// settled reads untyped text as JSON does.
+func settled(bare evalFunc, pos syntax.Pos) evalFunc {
+	return func(f *frame) doc.Value {
+		v := bare(f)
+		if v.Kind != doc.Untyped {
+			return v
+		}
+		v, err := doc.Type{Kind: doc.TypeJSON}.Convert(v, "the parameter")
+		if err != nil {
+			return f.setErr(pos, err)
+		}
+		return v
+	}
+}
+
+// as is n where a value of the given kind is called for: an untyped parameter is read as that kind.
+func (n node) as(kind doc.Kind) node {
+	if n.bare == nil {
+		return n
+	}
+	bare, pos := n.bare, n.pos
+	var typ doc.Type
+	switch kind {
+	case doc.Text:
+		typ.Kind = doc.TypeText
+	case doc.Timestamp:
+		typ.Kind = doc.TypeTimestamp
+	default:
+		return n
+	}
+	n.eval = func(f *frame) doc.Value {
+		v := bare(f)
+		if v.Kind != doc.Untyped {
+			return v
+		}
+		v, err := typ.Convert(v, "the parameter")
+		if err != nil {
+			return f.setErr(pos, err)
+		}
+		return v
+	}
+	return n
+}
+
+// column is what a path names: the id, a field, or a value inside a json field.
+type column struct {
+	name string // as written: what indexes and messages call it
+	id   bool
+	slot int
+	typ  doc.Type
+	keys []string // inside a json field
+}
+
+// what names the column in an error.
+func (c *column) what() string {
+	if c.id {
+		return "id"
+	}
+	return "field " + c.name
+}
+
+// raw is the column's encoded value in d; not for the id.
+func (c *column) raw(d doc.Document) doc.Raw {
+	r := d.Field(c.slot)
+	if c.keys != nil {
+		return r.Path(c.keys)
+	}
+	return r
+}
+
+// eval is the column's value of the row.
+func (c *column) eval() evalFunc {
+	slot, keys := c.slot, c.keys
+	switch {
+	case c.id:
+		return func(f *frame) doc.Value { return doc.Value{Kind: doc.Int, N: uint64(f.doc.ID())} }
+	case keys != nil:
+		return func(f *frame) doc.Value { return f.doc.Field(slot).Path(keys).Value() }
+	}
+	return func(f *frame) doc.Value { return f.doc.Field(slot).Value() }
+}
+
+// kindOf is the kind of a type's values.
+func kindOf(t doc.Type) doc.Kind {
+	switch t.Kind {
+	case doc.TypeBool:
+		return doc.Bool
+	case doc.TypeInt:
+		return doc.Int
+	case doc.TypeFloat:
+		return doc.Float
+	case doc.TypeText:
+		return doc.Text
+	case doc.TypeBytes:
+		return doc.Bytes
+	case doc.TypeTimestamp:
+		return doc.Timestamp
+	case doc.TypeList:
+		return doc.List
+	}
+	return doc.Untyped
+}
+
+// resolve finds the column a path names.
+func resolve(s *doc.Schema, parts []string, pos syntax.Pos) (*column, error) {
+	name := strings.Join(parts, ".")
+	if parts[0] == "id" {
+		if len(parts) > 1 {
+			return nil, errorAt(fail.NotFound, pos, "%s has no field %s: id is an int", s.Name, name)
+		}
+		return &column{name: "id", id: true, typ: doc.Type{Kind: doc.TypeInt}}, nil
+	}
+	field := s.Field(parts[0])
+	if field == nil {
+		return nil, errorAt(fail.NotFound, pos, "%s has no field %s", s.Name, parts[0])
+	}
+	col := &column{name: name, slot: field.Slot, typ: field.Type}
+	if len(parts) > 1 {
+		if field.Type.Kind != doc.TypeJSON {
+			return nil, errorAt(fail.NotFound, pos, "%s has no field %s: %s is %s, and only json holds paths",
+				s.Name, name, parts[0], field.Type)
+		}
+		col.keys = parts[1:]
+	}
+	return col, nil
+}
+
+func (c *compiler) path(e *syntax.Path) (node, error) {
+	if c.schema == nil {
+		return node{}, errorAt(fail.Invalid, e.Pos, "%s, so it cannot read %s", c.why, strings.Join(e.Parts, "."))
+	}
+	col, err := resolve(c.schema, e.Parts, e.Pos)
+	if err != nil {
+		return node{}, err
+	}
+	return columnNode(col, e.Pos), nil
+}
+
+func columnNode(col *column, pos syntax.Pos) node {
+	n := node{eval: col.eval(), kind: kindOf(col.typ), column: col, pos: pos}
+	if col.typ.Kind == doc.TypeBool && !col.id {
+		n.test = condition(n)
+	}
+	return n
+}
+
+// condition is the test of an expression whose value is a bool; any other value is unknown.
+func condition(n node) testFunc {
+	eval := n.eval
+	return func(f *frame) truth {
+		if v := eval(f); v.Kind == doc.Bool {
+			return truthOf(v.N != 0)
+		}
+		return unknown
+	}
+}
+
+// cond compiles an expression that must be a condition.
+func (c *compiler) cond(e syntax.Expr, what string) (testFunc, error) {
+	n, err := c.expr(e)
+	if err != nil {
+		return nil, err
+	}
+	return n.condition(what)
+}
+
+// condition is n as a test; what names who wants one.
+func (n node) condition(what string) (testFunc, error) {
+	if n.test != nil {
+		return n.test, nil
+	}
+	if n.kind != doc.Untyped && n.kind != doc.Bool {
+		return nil, errorAt(fail.Invalid, n.pos, "%s wants a condition, got %s", what, n.kind)
+	}
+	return condition(n), nil
+}
+
+// predicate is the node of a test.
+func predicate(test testFunc, constant bool, pos syntax.Pos) node {
+	return node{
+		eval: func(f *frame) doc.Value {
+			switch test(f) {
+			case yes:
+				return doc.Value{Kind: doc.Bool, N: 1}
+			case no:
+				return doc.Value{Kind: doc.Bool}
+			}
+			return doc.Value{}
+		},
+		test: test, kind: doc.Bool, constant: constant, pos: pos,
+	}
+}
+
+func (c *compiler) logic(e *syntax.Logic) (node, error) {
+	tests := make([]testFunc, len(e.Terms))
+	constant := true
+	word := "and"
+	if e.Op == syntax.Or {
+		word = "or"
+	}
+	for i, t := range e.Terms {
+		n, err := c.expr(t)
+		if err != nil {
+			return node{}, err
+		}
+		if tests[i], err = n.condition(word); err != nil {
+			return node{}, err
+		}
+		constant = constant && n.constant
+	}
+	if e.Op == syntax.Or {
+		return predicate(anyOf(tests), constant, e.Pos), nil
+	}
+	return predicate(allOf(tests), constant, e.Pos), nil
+}
+
+func (c *compiler) unary(e *syntax.Unary) (node, error) {
+	x, err := c.expr(e.X)
+	if err != nil {
+		return node{}, err
+	}
+	switch e.Op {
+	case syntax.Not:
+		test, err := x.condition("not")
+		if err != nil {
+			return node{}, err
+		}
+		return predicate(func(f *frame) truth { return test(f).not() }, x.constant, e.Pos), nil
+	case syntax.IsNull, syntax.IsNotNull:
+		return predicate(nullTest(x, e.Op == syntax.IsNull), x.constant, e.Pos), nil
+	}
+	return negated(x, e.Pos)
+}
+
+// nullTest asks whether n is null; a field's bytes tell without being read.
+func nullTest(n node, want bool) testFunc {
+	if col := n.column; col != nil && !col.id {
+		return func(f *frame) truth { return truthOf((col.raw(f.doc).Kind() == doc.Null) == want) }
+	}
+	eval := n.eval
+	return func(f *frame) truth { return truthOf((eval(f).Kind == doc.Null) == want) }
+}
+
+// caseOf compiles `case`: the value of the first arm whose condition is true.
+func (c *compiler) caseOf(e *syntax.Case) (node, error) {
+	type arm struct {
+		cond testFunc
+		then evalFunc
+	}
+	arms := make([]arm, len(e.Whens))
+	out := node{constant: true, pos: e.Pos}
+	var kinds []doc.Kind
+	for i, w := range e.Whens {
+		cond, err := c.expr(w.Cond)
+		if err != nil {
+			return node{}, err
+		}
+		if arms[i].cond, err = cond.condition("when"); err != nil {
+			return node{}, err
+		}
+		then, err := c.expr(w.Then)
+		if err != nil {
+			return node{}, err
+		}
+		arms[i].then = then.eval
+		out.constant = out.constant && cond.constant && then.constant
+		kinds = appendKind(kinds, w.Then, then)
+	}
+	last, err := c.expr(e.Else)
+	if err != nil {
+		return node{}, err
+	}
+	out.constant = out.constant && last.constant
+	out.kind = commonKind(appendKind(kinds, e.Else, last))
+	out.eval = func(f *frame) doc.Value {
+		for i := range arms {
+			if arms[i].cond(f) == yes {
+				return arms[i].then(f)
+			}
+			if f.err != nil {
+				return doc.Value{}
+			}
+		}
+		return last.eval(f)
+	}
+	return out, nil
+}
+
+// appendKind adds the kind of one alternative of an expression; the literal null, which fits any, has
+// none.
+func appendKind(kinds []doc.Kind, e syntax.Expr, n node) []doc.Kind {
+	if l, ok := e.(*syntax.Literal); ok && l.Value.Kind == doc.Null {
+		return kinds
+	}
+	return append(kinds, n.kind)
+}
+
+// commonKind is the kind all alternatives share; doc.Untyped where they differ.
+func commonKind(kinds []doc.Kind) doc.Kind {
+	if len(kinds) == 0 {
+		return doc.Untyped
+	}
+	for _, k := range kinds {
+		if k != kinds[0] {
+			return doc.Untyped
+		}
+	}
+	return kinds[0]
+}

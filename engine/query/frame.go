@@ -1,0 +1,143 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"unsafe"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/query/syntax"
+)
+
+const (
+	// rowsPerCheck is how many rows a statement tests between two looks at its context.
+	rowsPerCheck = 4096
+	// keepBuffer is the largest buffer, in bytes, that a frame keeps from one run for the next.
+	keepBuffer = 1 << 20
+)
+
+// frame is the state of one run. Expressions report their first error in it and go on with null, so that
+// they answer one value each; whoever drives them looks at err after every row.
+type frame struct {
+	plan   *Plan
+	ctx    context.Context
+	params []doc.Value
+	now    int64 // epoch milliseconds
+	err    error
+
+	operands []operand // what binds made of the run's constants
+	arena    []byte    // bytes of values made by expressions: constants up to mark, then the row's
+	mark     int
+	fold     []byte // scratch of one ~
+
+	doc  doc.Document // the row
+	out  []byte       // the answer so far
+	rows int          // in it
+
+	walk   walk
+	sorter sorter
+	build  doc.Builder
+	record []byte  // scratch: the document being built
+	picked []int64 // the ids a set or del is to write
+
+	// The callbacks of an Ascend or a Range, made once so that a run allocates none.
+	onDocument func(doc.Document) bool
+	onRanged   func(doc.Document) bool
+	onWindow   func(doc.Document) bool
+	onFirst    func(doc.Document) bool
+	onWalkID   func(int64) bool
+	onGatherID func(int64) bool
+}
+
+// bind computes the constants of one comparison before the first row.
+type bind func(f *frame) error
+
+func newFrame(p *Plan) *frame {
+	f := &frame{plan: p, operands: make([]operand, len(p.binds))}
+	f.onDocument = f.visitDocument
+	f.onRanged = f.visitRanged
+	f.onWindow = f.keepWindow
+	f.onFirst = f.keepFirst
+	f.onWalkID = f.visitID
+	f.onGatherID = f.gatherID
+	return f
+}
+
+func (f *frame) begin(env *Env, dst []byte) error {
+	f.ctx, f.params, f.now, f.out = env.Ctx, env.Params, env.Now.UnixMilli(), dst
+	if f.ctx != nil && f.ctx.Err() != nil {
+		return interrupted(f.ctx)
+	}
+	for _, b := range f.plan.binds {
+		if err := b(f); err != nil {
+			return err
+		}
+	}
+	f.mark = len(f.arena)
+	return nil
+}
+
+// end forgets the run: what belongs to the caller, and buffers that grew past what is worth keeping.
+func (f *frame) end() {
+	f.ctx, f.params, f.err, f.out, f.doc, f.rows = nil, nil, nil, nil, nil, 0
+	for i := range f.operands {
+		f.operands[i].reset()
+	}
+	f.arena, f.mark = kept(f.arena), 0
+	f.fold = kept(f.fold)
+	f.record, f.picked = kept(f.record), kept(f.picked)
+	f.walk.reset()
+	f.sorter.reset()
+}
+
+// kept is b emptied, or nil where it grew too large to keep.
+func kept[T any](b []T) []T {
+	var one T
+	if uintptr(cap(b))*unsafe.Sizeof(one) > keepBuffer {
+		return nil
+	}
+	return b[:0]
+}
+
+// fail notes the run's first error and answers null.
+func (f *frame) fail(pos syntax.Pos, format string, args ...any) doc.Value {
+	if f.err == nil {
+		f.err = fail.At(fail.Invalid, pos.Line, pos.Column, format, args...)
+	}
+	return doc.Value{}
+}
+
+// setErr notes an error of another package, placed where the statement holds its cause.
+func (f *frame) setErr(pos syntax.Pos, err error) doc.Value {
+	if f.err == nil {
+		f.err = placed(pos, err)
+	}
+	return doc.Value{}
+}
+
+// take is the run's error so far, forgotten.
+func (f *frame) take() error {
+	err := f.err
+	f.err = nil
+	return err
+}
+
+// placed gives an error of the engine that has no place yet the place pos.
+func placed(pos syntax.Pos, err error) error {
+	var e *fail.Error
+	if pos.Line == 0 || !errors.As(err, &e) || e.Line != 0 {
+		return err
+	}
+	at := *e
+	at.Line, at.Column = pos.Line, pos.Column
+	return &at
+}
+
+// interrupted is the error of a context that ended.
+func interrupted(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fail.New(fail.Timeout, "the statement ran out of time")
+	}
+	return &fail.Error{Kind: fail.Canceled, Message: "the statement was given up: its caller went away", Err: ctx.Err()}
+}

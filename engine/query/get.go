@@ -1,0 +1,93 @@
+package query
+
+import (
+	"strconv"
+
+	"fenec/engine/fail"
+	"fenec/engine/query/syntax"
+)
+
+// getPlan is a compiled get.
+type getPlan struct {
+	collection string
+	pick       *picker
+	show       *projection // nil of a count
+	emit       func(f *frame) bool
+}
+
+// get compiles a get.
+func (c *compiler) get(st *syntax.Get) error {
+	g, err := c.getPlan(st)
+	if err != nil {
+		return err
+	}
+	c.plan.run = g.run
+	return nil
+}
+
+func (c *compiler) getPlan(st *syntax.Get) (*getPlan, error) {
+	var err error
+	if c.schema, err = c.collection(st.Collection); err != nil {
+		return nil, err
+	}
+	g := &getPlan{collection: st.Collection.Text}
+	if st.Count {
+		g.pick, err = c.picker(st.Where, nil, nil, nil)
+		return g, err
+	}
+	show, err := c.projection(st.Select)
+	if err != nil {
+		return nil, err
+	}
+	g.show = show
+	g.emit = func(f *frame) bool {
+		show.appendRow(f)
+		f.rows++
+		return true
+	}
+	g.pick, err = c.picker(st.Where, st.Order, st.Limit, st.Offset)
+	return g, err
+}
+
+// table is a collection a plan was made for.
+func table(s Reader, name string) (Table, error) {
+	t := s.Table(name)
+	if t == nil {
+		return nil, fail.New(fail.NotFound, "there is no collection %s", name)
+	}
+	return t, nil
+}
+
+func (g *getPlan) run(f *frame, s Reader) (Result, error) {
+	t, err := table(s, g.collection)
+	if err != nil {
+		return Result{}, err
+	}
+	if g.show == nil {
+		n, err := g.pick.count(f, t)
+		if err != nil {
+			return Result{}, err
+		}
+		out := append(f.out, `[{"count":`...)
+		out = strconv.AppendInt(out, int64(n), 10)
+		return Result{Kind: Rows, Body: append(out, "}]"...), Rows: 1}, nil
+	}
+	f.out = append(f.out, '[')
+	if err := g.pick.each(f, t, g.emit); err != nil {
+		return Result{}, err
+	}
+	return f.answer(), nil
+}
+
+// answer ends the array the frame's rows went into.
+func (f *frame) answer() Result {
+	return Result{Kind: Rows, Body: append(f.out, ']'), Rows: f.rows}
+}
+
+// count words a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.Itoa(n) + " " + thing + "s"
+}

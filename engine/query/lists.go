@@ -1,0 +1,227 @@
+package query
+
+import (
+	"bytes"
+	"slices"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/query/syntax"
+)
+
+// in compiles `x in [..]` and `x in $1`.
+func (c *compiler) in(x, y node, pos syntax.Pos) (node, *probe, error) {
+	if y.list == nil && y.bare == nil && y.kind != doc.List && y.kind != doc.Untyped {
+		return node{}, nil, errorAt(fail.Invalid, y.pos, "in wants a list, got %s", y.kind)
+	}
+	if x.column != nil && y.constant {
+		i := c.bind(bindMembers(x.column, y))
+		n := predicate(memberTest(x.column, i), false, pos)
+		return n, &probe{column: x.column, member: true, operand: i}, nil
+	}
+	if y.list != nil {
+		return c.memberOf(x, y.list, pos), nil, nil
+	}
+	a, b := x.eval, y.eval
+	test := func(f *frame) truth {
+		v, w := a(f), b(f)
+		if v.Kind == doc.Null || w.Kind == doc.Null {
+			return unknown
+		}
+		if w.Kind != doc.List {
+			f.fail(y.pos, "in wants a list, got %s", w.Kind)
+			return unknown
+		}
+		found, null := false, false
+		doc.Raw(w.B).Elements(func(e doc.Raw) bool {
+			found = doc.Equal(v, e.Value())
+			null = null || e.IsNull()
+			return !found
+		})
+		return member(found, null)
+	}
+	return predicate(test, x.constant && y.constant, pos), nil, nil
+}
+
+// memberOf compares x with each item of a list: x = a or x = b ...
+func (c *compiler) memberOf(x node, items []node, pos syntax.Pos) node {
+	tests := make([]testFunc, len(items))
+	constant := x.constant
+	for i, item := range items {
+		n, _ := c.compare(equal, x, item, pos)
+		tests[i] = n.test
+		constant = constant && item.constant
+	}
+	some := anyOf(tests)
+	if len(items) > 0 {
+		return predicate(some, constant, pos)
+	}
+	eval := x.eval
+	return predicate(func(f *frame) truth {
+		if eval(f).Kind == doc.Null {
+			return unknown
+		}
+		return no
+	}, constant, pos)
+}
+
+// bindMembers makes a list of constants the sorted values of the column's type.
+func bindMembers(col *column, list node) func(*frame, *operand) error {
+	return func(f *frame, o *operand) error {
+		add := func(v doc.Value, pos syntax.Pos) error {
+			if v.Kind == doc.Null {
+				o.null = true
+				return nil
+			}
+			v, err := col.typ.Convert(v, col.what())
+			if err != nil {
+				return placed(pos, err)
+			}
+			o.values = append(o.values, v)
+			return nil
+		}
+		if err := eachMember(f, list, add); err != nil {
+			return err
+		}
+		slices.SortFunc(o.values, doc.Compare)
+		o.values = slices.CompactFunc(o.values, doc.Equal)
+		if whole(col.typ) {
+			for _, v := range o.values {
+				o.ints = append(o.ints, v.Int())
+			}
+		}
+		return nil
+	}
+}
+
+// eachMember calls add for each member of a constant list, which is written out or one value.
+func eachMember(f *frame, list node, add func(doc.Value, syntax.Pos) error) error {
+	if list.list != nil {
+		for _, item := range list.list {
+			v := item.given()(f)
+			if err := f.take(); err != nil {
+				return err
+			}
+			if err := add(v, item.pos); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	v := list.eval(f)
+	if err := f.take(); err != nil {
+		return err
+	}
+	if v.Kind != doc.List {
+		return errorAt(fail.Invalid, list.pos, "in wants a list, got %s", v.Kind)
+	}
+	var err error
+	doc.Raw(v.B).Elements(func(e doc.Raw) bool {
+		err = add(e.Value(), list.pos)
+		return err == nil
+	})
+	return err
+}
+
+// has compiles `x has y`: whether the list x holds the value y.
+func (c *compiler) has(x, y node, pos syntax.Pos) (node, error) {
+	if x.kind != doc.List && x.kind != doc.Untyped {
+		return node{}, errorAt(fail.Invalid, x.pos, "has wants a list, got %s", x.kind)
+	}
+	a, b := x.eval, y.eval
+	if col := x.column; col != nil && y.constant {
+		i := c.bind(bindElement(col, y))
+		b = func(f *frame) doc.Value { return f.operands[i].value }
+	}
+	test := func(f *frame) truth {
+		v, w := a(f), b(f)
+		if v.Kind == doc.Null || w.Kind == doc.Null {
+			return unknown
+		}
+		found := false
+		if v.Kind == doc.List {
+			doc.Raw(v.B).Elements(func(e doc.Raw) bool {
+				found = doc.Equal(e.Value(), w)
+				return !found
+			})
+		}
+		return truthOf(found)
+	}
+	return predicate(test, x.constant && y.constant, pos), nil
+}
+
+// bindElement converts a constant to the type of a list column's elements.
+func bindElement(col *column, constant node) func(*frame, *operand) error {
+	typ := doc.Type{Kind: doc.TypeJSON}
+	if col.typ.Kind == doc.TypeList {
+		typ.Kind = col.typ.Elem
+	}
+	given, pos := constant.given(), constant.pos
+	return func(f *frame, o *operand) error {
+		v := given(f)
+		if err := f.take(); err != nil || v.Kind == doc.Null {
+			return err
+		}
+		var err error
+		o.value, err = typ.Convert(v, col.what())
+		return placed(pos, err)
+	}
+}
+
+// contains compiles `x ~ y`: whether the text x contains y, letters being equal by Unicode simple folding.
+func (c *compiler) contains(x, y node, pos syntax.Pos) (node, error) {
+	for _, n := range [...]node{x, y} {
+		if n.kind != doc.Text && n.kind != doc.Untyped {
+			return node{}, errorAt(fail.Invalid, n.pos, "~ wants text, got %s", n.kind)
+		}
+	}
+	x, y = x.as(doc.Text), y.as(doc.Text)
+	if y.constant {
+		return c.containsConstant(x, y, pos), nil
+	}
+	a, b := x.eval, y.eval
+	return predicate(func(f *frame) truth {
+		v, w := a(f), b(f)
+		if v.Kind == doc.Null || w.Kind == doc.Null {
+			return unknown
+		}
+		if v.Kind != doc.Text || w.Kind != doc.Text {
+			return no
+		}
+		f.fold = appendFolded(f.fold[:0], v.B)
+		end := len(f.fold)
+		f.fold = appendFolded(f.fold, w.B)
+		return truthOf(bytes.Contains(f.fold[:end], f.fold[end:]))
+	}, x.constant && y.constant, pos), nil
+}
+
+func (c *compiler) containsConstant(x, y node, pos syntax.Pos) node {
+	i := c.bind(func(f *frame, o *operand) error {
+		v := y.eval(f)
+		if err := f.take(); err != nil {
+			return err
+		}
+		switch v.Kind {
+		case doc.Null:
+			o.null = true
+		case doc.Text:
+			o.folded = appendFolded(o.folded, v.B)
+		default:
+			return errorAt(fail.Invalid, y.pos, "~ wants text, got %s", v.Kind)
+		}
+		return nil
+	})
+	a := x.eval
+	return predicate(func(f *frame) truth {
+		o := &f.operands[i]
+		v := a(f)
+		if v.Kind == doc.Null || o.null {
+			return unknown
+		}
+		if v.Kind != doc.Text {
+			return no
+		}
+		f.fold = appendFolded(f.fold[:0], v.B)
+		return truthOf(bytes.Contains(f.fold, o.folded))
+	}, x.constant, pos)
+}

@@ -1,0 +1,239 @@
+package query
+
+import (
+	"math"
+	"slices"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/query/syntax"
+)
+
+// picker finds a statement's rows: those its terms hold for, in its order, one page of them.
+type picker struct {
+	table  string
+	terms  []term
+	scan   route
+	routes []route // the others that narrow the rows
+	walked []route // of an order on one sorted index: that index, walked; else none
+	byID   bool    // the order is by ascending id, as without one
+	downID bool    // the order is by descending id
+	keys   []orderKey
+	limit  *bound
+	offset *bound
+}
+
+// bound is a limit, an offset or a require: a count given when the statement runs.
+type bound struct {
+	name string
+	eval evalFunc
+	pos  syntax.Pos
+}
+
+// picker compiles the clauses that choose rows. limit and offset may be nil.
+func (c *compiler) picker(where syntax.Expr, order []syntax.OrderKey, limit, offset syntax.Expr) (*picker, error) {
+	p := &picker{table: c.schema.Name}
+	var err error
+	if p.terms, err = c.where(where); err != nil {
+		return nil, err
+	}
+	p.scan = route{kind: byScan, rest: remaining(p.terms)}
+	p.routes = routes(c.schema, p.terms)
+	if err := c.order(p, order); err != nil {
+		return nil, err
+	}
+	if p.limit, err = c.bound("limit", limit); err != nil {
+		return nil, err
+	}
+	p.offset, err = c.bound("offset", offset)
+	return p, err
+}
+
+// order compiles an order's keys. What follows the id says nothing more, for no two documents share one.
+func (c *compiler) order(p *picker, order []syntax.OrderKey) error {
+	for _, k := range order {
+		n, err := c.expr(k.Expr)
+		if err != nil {
+			return err
+		}
+		if n.column == nil {
+			return errorAt(fail.Invalid, n.pos, "order wants a field or a path")
+		}
+		if len(p.keys) == 0 || !p.keys[len(p.keys)-1].column.id {
+			p.keys = append(p.keys, orderKey{column: n.column, desc: k.Desc})
+		}
+	}
+	// Ties are broken by ascending id anyway.
+	if n := len(p.keys); n > 1 && p.keys[n-1].column.id && !p.keys[n-1].desc {
+		p.keys = p.keys[:n-1]
+	}
+	if len(p.keys) == 0 {
+		p.byID = true
+		return nil
+	}
+	key := p.keys[0]
+	if len(p.keys) > 1 {
+		return nil
+	}
+	p.byID, p.downID = key.column.id && !key.desc, key.column.id && key.desc
+	if !key.column.id && indexOn(c.schema, key.column.name) == doc.IndexSorted {
+		ranged := rangedOn(p.terms, key.column)
+		p.walked = []route{{kind: byOrder, on: key.column, index: doc.IndexSorted, probes: ranged,
+			rest: remaining(p.terms, ranged...), desc: key.desc}}
+	}
+	return nil
+}
+
+// bound compiles a count that may be a parameter.
+func (c *compiler) bound(name string, e syntax.Expr) (*bound, error) {
+	if e == nil {
+		return nil, nil
+	}
+	n, err := c.expr(e)
+	if err != nil {
+		return nil, err
+	}
+	return &bound{name: name, eval: n.given(), pos: n.pos}, nil
+}
+
+// value is the count, otherwise where none is given.
+func (b *bound) value(f *frame, otherwise int) (int, error) {
+	if b == nil {
+		return otherwise, nil
+	}
+	v := b.eval(f)
+	if v.Kind != doc.Null {
+		if n, err := (doc.Type{Kind: doc.TypeInt}).Convert(v, b.name); err == nil && n.Int() >= 0 {
+			return int(min(n.Int(), math.MaxInt)), nil
+		}
+	}
+	return 0, errorAt(fail.Invalid, b.pos, "%s wants an int of 0 or more, got %s", b.name, doc.Describe(v))
+}
+
+// walk is where a run stands on its way over the rows.
+type walk struct {
+	picker  *picker
+	table   Table
+	route   *route
+	test    testFunc
+	last    int64 // the highest id of a range of ids
+	sink    func(f *frame) bool
+	tested  int // documents looked at
+	matched int // of them, those that passed
+	skip    int // of the page: still to be left out
+	left    int // of the page: still wanted
+	sorts   bool
+	ids     []int64        // gathered from an index
+	docs    []doc.Document // of a walk to lower ids: one window
+}
+
+func (w *walk) reset() {
+	clear(w.docs)
+	*w = walk{ids: kept(w.ids), docs: kept(w.docs)}
+}
+
+// each calls emit for each of the page's rows, f.doc being the row, in order, until it is false.
+func (p *picker) each(f *frame, t Table, emit func(f *frame) bool) error {
+	limit, err := p.limit.value(f, math.MaxInt)
+	if err != nil {
+		return err
+	}
+	offset, err := p.offset.value(f, 0)
+	if err != nil {
+		return err
+	}
+	need := limit + min(offset, math.MaxInt-limit)
+	w := &f.walk
+	w.picker, w.table = p, t
+	w.skip, w.left, w.sink = offset, limit, emit
+	p.choose(f, t, need)
+	if limit == 0 {
+		return nil
+	}
+	if !w.sorts {
+		f.travel()
+		return f.take()
+	}
+	f.sorter.begin(p.keys, need)
+	w.skip, w.left, w.sink = 0, math.MaxInt, addToSorter
+	f.travel()
+	if err := f.take(); err != nil {
+		return err
+	}
+	f.sorter.sorted(offset, func(d doc.Document) bool {
+		f.doc = d
+		f.arena = f.arena[:f.mark]
+		return emit(f) && f.err == nil
+	})
+	return f.take()
+}
+
+func addToSorter(f *frame) bool {
+	f.sorter.add(f.doc)
+	return true
+}
+
+// count counts the rows, from an index alone where one range of it is all there is to count.
+func (p *picker) count(f *frame, t Table) (int, error) {
+	w := &f.walk
+	w.picker, w.table = p, t
+	if len(p.terms) == 0 {
+		w.route = &p.scan
+		return t.Len(), nil
+	}
+	for i := range p.routes {
+		if r := &p.routes[i]; r.kind == byRange && r.rest == nil {
+			w.route = r
+			return r.reach(f, t), nil
+		}
+	}
+	w.left, w.sink = math.MaxInt, func(*frame) bool { return true }
+	p.choose(f, t, math.MaxInt)
+	w.sorts = false
+	f.travel()
+	return w.matched, f.take()
+}
+
+// visitDocument tests one document and hands it on; it is false where the walk may stop.
+func (f *frame) visitDocument(d doc.Document) bool {
+	w := &f.walk
+	w.tested++
+	if w.tested%rowsPerCheck == 0 && f.ctx != nil && f.ctx.Err() != nil {
+		f.err = interrupted(f.ctx)
+		return false
+	}
+	f.doc = d
+	f.arena = f.arena[:f.mark]
+	if w.test != nil && w.test(f) != yes || f.err != nil {
+		return f.err == nil
+	}
+	w.matched++
+	if w.skip > 0 {
+		w.skip--
+		return true
+	}
+	w.left--
+	return w.sink(f) && w.left > 0 && f.err == nil
+}
+
+// visitID is visitDocument of the document of that id.
+func (f *frame) visitID(id int64) bool {
+	d := f.walk.table.Get(id)
+	return d == nil || f.visitDocument(d)
+}
+
+// gatherID keeps an id for later.
+func (f *frame) gatherID(id int64) bool {
+	f.walk.ids = append(f.walk.ids, id)
+	return true
+}
+
+// visitGathered visits the ids gathered, each once, ascending.
+func (f *frame) visitGathered() {
+	slices.Sort(f.walk.ids)
+	for _, id := range slices.Compact(f.walk.ids) {
+		if !f.visitID(id) {
+			return
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package query
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/query/syntax"
+)
+
+// Kind says what a statement answers.
+type Kind uint8
+
+const (
+	// Rows is a JSON array of objects.
+	Rows Kind = iota + 1
+	// Affected is a count of documents written.
+	Affected
+	// Message is a sentence.
+	Message
+)
+
+// Result is a statement's answer.
+type Result struct {
+	Kind     Kind
+	Body     []byte // of Rows: Run's dst with the JSON array appended; else dst
+	Rows     int    // of Rows: the length of the array
+	Affected int64  // documents written, beside Rows too where a write returns rows
+	Message  string // of Message
+}
+
+// Env is what a run is given beside the data.
+type Env struct {
+	Ctx    context.Context // nil for one that never ends
+	Params []doc.Value     // $1 is Params[0]; doc.Untyped is text read by the type it meets
+	Now    time.Time       // what now() answers throughout the run
+}
+
+// Plan is a prepared statement. It is safe for concurrent runs.
+type Plan struct {
+	writes  bool
+	schema  bool
+	compact *string // the collection a compact names; empty for the whole file
+	params  int     // the highest parameter the statement uses
+	binds   []bind
+	run     func(f *frame, s Reader) (Result, error)
+	frames  sync.Pool // of *frame
+}
+
+// Prepare resolves a statement's names against the schemas of r and compiles it. The plan holds as long
+// as r.SchemaVersion does. An unknown collection or field is fail.NotFound, an expression that can never
+// make sense fail.Invalid, each with its place in the statement.
+func Prepare(st syntax.Statement, r Reader) (*Plan, error) {
+	p := &Plan{}
+	c := &compiler{reader: r, plan: p}
+	var err error
+	switch st := st.(type) {
+	case *syntax.Get:
+		err = c.get(st)
+	case *syntax.Explain:
+		err = c.explain(st.Get)
+	case *syntax.Put:
+		p.writes = true
+		err = c.put(st)
+	case *syntax.Set:
+		p.writes = true
+		err = c.set(st)
+	case *syntax.Delete:
+		p.writes = true
+		err = c.del(st)
+	case *syntax.CreateCollection:
+		p.writes, p.schema = true, true
+		err = c.createCollection(st)
+	case *syntax.DropCollection:
+		p.writes, p.schema = true, true
+		err = c.dropCollection(st)
+	case *syntax.CreateIndex:
+		p.writes, p.schema = true, true
+		err = c.createIndex(st)
+	case *syntax.Collections:
+		c.collections()
+	case *syntax.Describe:
+		err = c.describe(st)
+	case *syntax.Compact:
+		err = c.compact(st)
+	default:
+		err = fail.New(fail.Unsupported, "this statement comes with a later version")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Writes reports whether the plan's runs need a Writer.
+func (p *Plan) Writes() bool { return p.writes }
+
+// Schema reports whether the statement changes schemas.
+func (p *Plan) Schema() bool { return p.schema }
+
+// Compact reports whether the statement is a compact, which the engine runs itself, and of which
+// collection: "" for the whole file.
+func (p *Plan) Compact() (collection string, ok bool) {
+	if p.compact == nil {
+		return "", false
+	}
+	return *p.compact, true
+}
+
+// Run runs the plan over s, a Writer where p.Writes(), and appends the answer to dst. After an error the
+// caller undoes what was written. env may be used again once Run has returned.
+func (p *Plan) Run(env *Env, s Reader, dst []byte) (Result, error) {
+	if n := len(env.Params); n != p.params {
+		return Result{}, fail.New(fail.Invalid, "the statement takes %s, got %d", count(p.params, "parameter"), n)
+	}
+	f, _ := p.frames.Get().(*frame)
+	if f == nil {
+		f = newFrame(p)
+	}
+	defer p.release(f)
+	if err := f.begin(env, dst); err != nil {
+		return Result{}, err
+	}
+	return p.run(f, s)
+}
+
+// release gives a frame back for the next run, holding on to nothing of this one.
+func (p *Plan) release(f *frame) {
+	f.end()
+	p.frames.Put(f)
+}

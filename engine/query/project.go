@@ -1,0 +1,72 @@
+package query
+
+import (
+	"fenec/engine/doc"
+	"fenec/engine/query/syntax"
+)
+
+// projection writes a row as a JSON object.
+type projection struct {
+	items []projected
+}
+
+// projected is one key of the object with its value.
+type projected struct {
+	key    []byte // what goes before the value: `{"id":` or `,"title":`
+	column *column
+	eval   evalFunc // where it is no column
+}
+
+// projection compiles a select; nil items are the id and every field.
+func (c *compiler) projection(items []syntax.SelectItem) (*projection, error) {
+	p := &projection{}
+	if items == nil {
+		p.add("id", node{column: &column{name: "id", id: true}})
+		for i := range c.schema.Fields {
+			field := &c.schema.Fields[i]
+			p.add(field.Name, node{column: &column{name: field.Name, slot: field.Slot, typ: field.Type}})
+		}
+		return p, nil
+	}
+	for _, item := range items {
+		n, err := c.expr(item.Expr)
+		if err != nil {
+			return nil, err
+		}
+		p.add(item.As, n)
+	}
+	return p, nil
+}
+
+func (p *projection) add(key string, n node) {
+	open := byte(',')
+	if len(p.items) == 0 {
+		open = '{'
+	}
+	item := projected{key: append(doc.AppendQuoted([]byte{open}, []byte(key)), ':'), column: n.column}
+	if n.column == nil {
+		item.eval = n.eval
+	}
+	p.items = append(p.items, item)
+}
+
+// appendRow appends the frame's row to its answer.
+func (p *projection) appendRow(f *frame) {
+	out := f.out
+	if out[len(out)-1] != '[' {
+		out = append(out, ',')
+	}
+	for i := range p.items {
+		item := &p.items[i]
+		out = append(out, item.key...)
+		switch {
+		case item.column == nil:
+			out = doc.AppendValueJSON(out, item.eval(f))
+		case item.column.id:
+			out = doc.AppendValueJSON(out, doc.IntValue(f.doc.ID()))
+		default:
+			out = doc.AppendJSON(out, item.column.raw(f.doc))
+		}
+	}
+	f.out = append(out, '}')
+}

@@ -1,0 +1,218 @@
+package query
+
+import (
+	"strings"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/query/syntax"
+)
+
+// putPlan is a compiled put or insert.
+type putPlan struct {
+	collection string
+	schema     *doc.Schema
+	must       []*doc.Field
+	insert     bool
+	rows       []putRow
+	param      int // as of syntax.Put
+	pos        syntax.Pos
+}
+
+// putRow is one document of a put.
+type putRow struct {
+	id     *assignment // nil where the counter gives it
+	fields []assignment
+	pos    syntax.Pos
+}
+
+// verb is how the statement was written.
+func (p *putPlan) verb() string {
+	if p.insert {
+		return "insert"
+	}
+	return "put"
+}
+
+// put compiles a put or insert.
+func (c *compiler) put(st *syntax.Put) error {
+	schema, err := c.collection(st.Collection)
+	if err != nil {
+		return err
+	}
+	p := &putPlan{collection: schema.Name, schema: schema, must: required(schema), insert: st.Insert, param: st.Param, pos: st.Pos}
+	c.why = p.verb() + " reads no document"
+	c.plan.params = st.Param
+	for _, object := range st.Rows {
+		row := putRow{pos: object.Pos}
+		for _, item := range object.Items {
+			a, err := c.assign(schema, item)
+			if err != nil {
+				return err
+			}
+			if a.column.id {
+				row.id = &a
+			} else {
+				row.fields = append(row.fields, a)
+			}
+		}
+		p.rows = append(p.rows, row)
+	}
+	c.plan.run = p.run
+	return nil
+}
+
+func (p *putPlan) run(f *frame, s Reader) (Result, error) {
+	w, t, err := writer(s, p.collection)
+	if err != nil {
+		return Result{}, err
+	}
+	n := 0
+	if p.param > 0 {
+		n, err = p.putParam(f, w, t)
+	} else {
+		for i := range p.rows {
+			if err = f.pause(n); err != nil {
+				break
+			}
+			if err = p.putRow(f, w, t, &p.rows[i]); err != nil {
+				break
+			}
+			n++
+		}
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return f.wrote(w, n)
+}
+
+// putRow writes one document written out in the statement.
+func (p *putPlan) putRow(f *frame, w Writer, t Table, row *putRow) error {
+	f.arena = f.arena[:f.mark]
+	f.build.Reset(p.schema.Slots)
+	for i := range row.fields {
+		if err := row.fields[i].apply(f); err != nil {
+			return err
+		}
+	}
+	id := int64(0)
+	if row.id != nil {
+		v := row.id.eval(f)
+		if err := f.take(); err != nil {
+			return err
+		}
+		var err error
+		if id, err = documentID(v); err != nil {
+			return placed(row.id.pos, err)
+		}
+	}
+	return p.store(f, w, t, id, row.pos)
+}
+
+// store writes the document that was built under the id given, or the counter's next where that is 0.
+func (p *putPlan) store(f *frame, w Writer, t Table, id int64, pos syntax.Pos) error {
+	if err := f.complete(p.collection, p.must, pos); err != nil {
+		return err
+	}
+	switch {
+	case id == 0:
+		id = w.NextID(p.collection)
+	case p.insert && t.Get(id) != nil:
+		return errorAt(fail.Conflict, pos, "%s holds a document of id %d already", p.collection, id)
+	default:
+		w.TakeID(p.collection, id)
+	}
+	f.record = f.build.AppendTo(f.record[:0], id)
+	return w.Put(p.collection, f.record)
+}
+
+// putParam writes the object, or the list of objects, in the statement's parameter.
+func (p *putPlan) putParam(f *frame, w Writer, t Table) (int, error) {
+	v := f.params[p.param-1]
+	if v.Kind == doc.Untyped {
+		raw, err := doc.ParseJSON(nil, v.B)
+		if err != nil {
+			return 0, placed(p.pos, err)
+		}
+		v = doc.Raw(raw).Value()
+	}
+	if v.Kind == doc.Object {
+		return 1, p.putObject(f, w, t, doc.Raw(v.B))
+	}
+	if v.Kind != doc.List {
+		return 0, errorAt(fail.Invalid, p.pos, "%s wants an object or a list of objects, got %s", p.verb(), doc.Describe(v))
+	}
+	n := 0
+	var err error
+	doc.Raw(v.B).Elements(func(r doc.Raw) bool {
+		if r.Kind() != doc.Object {
+			err = errorAt(fail.Invalid, p.pos, "%s wants objects, got %s as element %d", p.verb(), doc.Describe(r.Value()), n+1)
+			return false
+		}
+		if err = f.pause(n); err == nil {
+			err = p.putObject(f, w, t, r)
+		}
+		n++
+		return err == nil
+	})
+	return n, err
+}
+
+// putObject writes one JSON object as a document. A key with dots in it is a path.
+func (p *putPlan) putObject(f *frame, w Writer, t Table, object doc.Raw) error {
+	f.arena = f.arena[:f.mark]
+	f.build.Reset(p.schema.Slots)
+	id := int64(0)
+	var paths []*column
+	var err error
+	object.Entries(func(key []byte, r doc.Raw) bool {
+		if string(key) == "id" {
+			id, err = documentID(r.Value())
+			return err == nil
+		}
+		if field := fieldOf(p.schema, key); field != nil {
+			err = f.build.Set(field.Slot, field.Type, r.Value(), "field "+field.Name)
+			return err == nil
+		}
+		var col *column
+		if col, err = resolve(p.schema, strings.Split(string(key), "."), p.pos); err != nil {
+			return false
+		}
+		if other := clash(object, paths, col); other != "" {
+			err = fail.New(fail.Invalid, "%s and %s are both given", other, col.name)
+			return false
+		}
+		paths = append(paths, col)
+		err = f.setPath(col, r)
+		return err == nil
+	})
+	if err != nil {
+		return placed(p.pos, err)
+	}
+	return p.store(f, w, t, id, p.pos)
+}
+
+// fieldOf is the field that a key names, nil where none.
+func fieldOf(s *doc.Schema, key []byte) *doc.Field {
+	for i := range s.Fields {
+		if s.Fields[i].Name == string(key) {
+			return &s.Fields[i]
+		}
+	}
+	return nil
+}
+
+// clash names the key of an object that gives the same place as the path col; "" where none does.
+func clash(object doc.Raw, paths []*column, col *column) string {
+	field, _, _ := strings.Cut(col.name, ".")
+	if object.Key(field) != nil {
+		return field
+	}
+	for _, other := range paths {
+		if overlap(other, col) {
+			return other.name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,183 @@
+package query
+
+import (
+	"math"
+
+	"fenec/engine/doc"
+	"fenec/engine/index"
+)
+
+// routeKind is a way to the rows of a statement.
+type routeKind uint8
+
+const (
+	byScan  routeKind = iota // every document by id
+	byID                     // the documents whose id lies in a range
+	byIDs                    // the documents of some ids
+	byHash                   // those an index holds under the hash of one value or some
+	byRange                  // those whose value lies between two bounds of a sorted index
+	byOrder                  // as byRange, walked in the order asked for
+)
+
+// route is one way to a superset of the rows that pass the terms.
+type route struct {
+	kind   routeKind
+	on     *column // the index's, nil of a scan
+	index  doc.IndexKind
+	probes []*probe // the terms that narrow it
+	rest   testFunc // what remains to be tested, nil for nothing
+	desc   bool     // of byOrder
+}
+
+// routes finds the ways an index or the id offers to rows that pass the terms.
+func routes(s *doc.Schema, terms []term) []route {
+	var out []route
+	for i, t := range terms {
+		p := t.probe
+		switch {
+		case p == nil:
+		case p.column.id:
+			if p.member {
+				out = append(out, route{kind: byIDs, on: p.column, probes: []*probe{p}, rest: remaining(terms, p)})
+			} else if p.ranged() && first(terms[:i], p) {
+				ranged := rangedOn(terms, p.column)
+				out = append(out, route{kind: byID, on: p.column, probes: ranged, rest: remaining(terms, ranged...)})
+			}
+		default:
+			kind := indexOn(s, p.column.name)
+			switch {
+			case kind == doc.IndexSorted && p.ranged():
+				if first(terms[:i], p) {
+					ranged := rangedOn(terms, p.column)
+					out = append(out, route{kind: byRange, on: p.column, index: kind, probes: ranged, rest: remaining(terms, ranged...)})
+				}
+			case kind == doc.IndexSorted && p.member:
+				out = append(out, route{kind: byRange, on: p.column, index: kind, probes: []*probe{p}, rest: remaining(terms, p)})
+			case (kind == doc.IndexHash || kind == doc.IndexUnique) && (p.member || p.rel == equal):
+				// Two values may share a hash, so the term is tested still.
+				out = append(out, route{kind: byHash, on: p.column, index: kind, probes: []*probe{p}, rest: remaining(terms)})
+			}
+		}
+	}
+	return out
+}
+
+// first reports whether no earlier term ranges over p's column, whose route takes them all.
+func first(earlier []term, p *probe) bool {
+	for _, t := range earlier {
+		if t.probe != nil && t.probe.ranged() && t.probe.column.name == p.column.name {
+			return false
+		}
+	}
+	return true
+}
+
+func rangedOn(terms []term, col *column) []*probe {
+	var out []*probe
+	for _, t := range terms {
+		if t.probe != nil && t.probe.ranged() && t.probe.column.name == col.name {
+			out = append(out, t.probe)
+		}
+	}
+	return out
+}
+
+// remaining tests the terms but those of the probes given.
+func remaining(terms []term, answered ...*probe) testFunc {
+	var tests []testFunc
+next:
+	for _, t := range terms {
+		for _, p := range answered {
+			if t.probe == p {
+				continue next
+			}
+		}
+		tests = append(tests, t.test)
+	}
+	return everyOf(tests)
+}
+
+// indexOn is the index declared on a field or path, 0 where none is.
+func indexOn(s *doc.Schema, name string) doc.IndexKind {
+	if field := s.Field(name); field != nil {
+		return field.Index
+	}
+	for _, p := range s.Paths {
+		if p.Path == name {
+			return p.Index
+		}
+	}
+	return 0
+}
+
+// idRange is the range of ids that pass a byID route's probes; none where first > last.
+func (r *route) idRange(f *frame) (first, last int64) {
+	first, last = 1, math.MaxInt64
+	for _, p := range r.probes {
+		o := &f.operands[p.operand]
+		if o.null {
+			return 1, 0
+		}
+		first, last = max(first, o.first), min(last, o.last)
+	}
+	return first, last
+}
+
+// bounds are the tightest of a byRange or byOrder route's probes.
+func (r *route) bounds(f *frame) (lo, hi index.Bound, none bool) {
+	lo, hi = index.Bound{Unbounded: true}, index.Bound{Unbounded: true}
+	for _, p := range r.probes {
+		l, h, null := p.bounds(f)
+		if null {
+			return lo, hi, true
+		}
+		lo, hi = higher(lo, l), lower(hi, h)
+	}
+	return lo, hi, hollow(lo, hi)
+}
+
+// reach counts the documents the route visits when it is walked to its end.
+func (r *route) reach(f *frame, t Table) int {
+	switch r.kind {
+	case byID:
+		first, last := r.idRange(f)
+		if first > last {
+			return 0
+		}
+		return int(min(uint64(t.Len()), uint64(last-first)+1))
+	case byIDs:
+		return len(f.operands[r.probes[0].operand].ints)
+	case byHash:
+		o, x := &f.operands[r.probes[0].operand], t.Hash(r.on.name)
+		if !r.probes[0].member {
+			if o.null {
+				return 0
+			}
+			return x.Count(doc.Hash(o.value))
+		}
+		n := 0
+		for _, v := range o.values {
+			n += x.Count(doc.Hash(v))
+		}
+		return n
+	case byRange, byOrder:
+		x := t.Sorted(r.on.name)
+		if len(r.probes) == 1 && r.probes[0].member {
+			n := 0
+			for _, v := range f.operands[r.probes[0].operand].values {
+				at := index.Bound{Value: v, Inclusive: true}
+				n += x.Count(at, at)
+			}
+			return n
+		}
+		lo, hi, none := r.bounds(f)
+		switch {
+		case none:
+			return 0
+		case lo.Unbounded && hi.Unbounded:
+			return t.Len()
+		}
+		return x.Count(lo, hi)
+	}
+	return t.Len()
+}

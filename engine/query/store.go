@@ -1,0 +1,60 @@
+package query
+
+import (
+	"fenec/engine/doc"
+	"fenec/engine/index"
+)
+
+// Reader is what a statement reads: the collections as they stand while the caller holds them still.
+// The documents a Table answers stay valid, unchanged, until the statement has run.
+type Reader interface {
+	// Names lists the collections by name, ascending.
+	Names() []string
+	// Table is the collection of that name, nil where there is none.
+	Table(name string) Table
+	// SchemaVersion changes with every change of any schema. A Plan made under one version runs under
+	// that version only.
+	SchemaVersion() uint64
+}
+
+// Table is one collection.
+type Table interface {
+	// Schema describes the documents; it is not changed in place while a statement runs.
+	Schema() *doc.Schema
+	// Len counts the documents.
+	Len() int
+	// Get is the document of that id, nil where there is none.
+	Get(id int64) doc.Document
+	// Ascend visits the documents by ascending id, the first of an id not below from, until fn is false.
+	Ascend(from int64, fn func(doc.Document) bool)
+	// Hash is the @hash or @unique index on a field or path, built where this is its first use; nil
+	// where none is declared. Nulls may be left out of it.
+	Hash(on string) *index.Hash
+	// Sorted is the @sorted index on a field or path, built where this is its first use; nil where none
+	// is declared. It holds every document, nulls first.
+	Sorted(on string) *index.Sorted
+}
+
+// Writer is a Reader that takes one statement's writes. A Table stays good across them and answers what
+// was written; a document read before a write is read anew after it. The caller undoes the writes of a
+// statement that fails.
+type Writer interface {
+	Reader
+	// NextID hands out an id that no document of the collection ever had.
+	NextID(table string) int64
+	// TakeID moves the counter behind NextID past an id that a statement gave itself.
+	TakeID(table string, id int64)
+	// Put inserts the document, or replaces the one of its id, and keeps a copy of d.
+	Put(table string, d doc.Document) error
+	// Delete removes the document of that id.
+	Delete(table string, id int64) error
+	// CreateCollection adds an empty collection.
+	CreateCollection(s *doc.Schema) error
+	// DropCollection removes a collection and its documents.
+	DropCollection(name string) error
+	// CreateIndex declares an index on a field or path that has none.
+	CreateIndex(table, on string, k doc.IndexKind) error
+	// EndStatement judges what holds only at a statement's end: that no two documents share a unique
+	// value (fail.Conflict).
+	EndStatement() error
+}

@@ -1,0 +1,161 @@
+package query
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"fenec/engine/doc"
+)
+
+// columnTest compares a column with the run's operand i, reading the column's bytes in place.
+func columnTest(col *column, rel relation, i int) testFunc {
+	switch {
+	case col.id:
+		return idTest(rel, i)
+	case col.keys != nil || col.typ.Kind == doc.TypeJSON:
+		return jsonTest(col, rel, i)
+	}
+	switch col.typ.Kind {
+	case doc.TypeInt:
+		return intTest(col.slot, rel, i)
+	case doc.TypeTimestamp:
+		return timestampTest(col.slot, rel, i)
+	case doc.TypeFloat:
+		return floatTest(col.slot, rel, i)
+	case doc.TypeText:
+		return textTest(col.slot, rel, i)
+	}
+	return valueTest(col.slot, rel, i)
+}
+
+func idTest(rel relation, i int) testFunc {
+	inside := rel != less|greater
+	return func(f *frame) truth {
+		o := &f.operands[i]
+		if o.null {
+			return unknown
+		}
+		n := f.doc.ID()
+		return truthOf((n >= o.first && n <= o.last) == inside)
+	}
+}
+
+func intTest(slot int, rel relation, i int) testFunc {
+	inside := rel != less|greater
+	return func(f *frame) truth {
+		o := &f.operands[i]
+		n, ok := f.doc.Field(slot).Int()
+		if !ok || o.null {
+			return unknown
+		}
+		return truthOf((n >= o.first && n <= o.last) == inside)
+	}
+}
+
+func timestampTest(slot int, rel relation, i int) testFunc {
+	inside := rel != less|greater
+	return func(f *frame) truth {
+		o := &f.operands[i]
+		n, ok := f.doc.Field(slot).Timestamp()
+		if !ok || o.null {
+			return unknown
+		}
+		return truthOf((n >= o.first && n <= o.last) == inside)
+	}
+}
+
+func floatTest(slot int, rel relation, i int) testFunc {
+	return func(f *frame) truth {
+		o := &f.operands[i]
+		x, ok := f.doc.Field(slot).Float()
+		if !ok || o.null {
+			return unknown
+		}
+		return truthOf(rel.holds(cmp.Compare(x, o.value.Float())))
+	}
+}
+
+func textTest(slot int, rel relation, i int) testFunc {
+	if rel.equality() {
+		same := rel == equal
+		return func(f *frame) truth {
+			o := &f.operands[i]
+			s, ok := f.doc.Field(slot).Text()
+			if !ok || o.null {
+				return unknown
+			}
+			return truthOf(bytes.Equal(s, o.value.B) == same)
+		}
+	}
+	return func(f *frame) truth {
+		o := &f.operands[i]
+		s, ok := f.doc.Field(slot).Text()
+		if !ok || o.null {
+			return unknown
+		}
+		return truthOf(rel.holds(bytes.Compare(s, o.value.B)))
+	}
+}
+
+// valueTest serves the types whose values are all of one kind and seldom compared: bool, bytes, lists.
+func valueTest(slot int, rel relation, i int) testFunc {
+	return func(f *frame) truth {
+		o := &f.operands[i]
+		r := f.doc.Field(slot)
+		if r.IsNull() || o.null {
+			return unknown
+		}
+		return truthOf(rel.holds(doc.Compare(r.Value(), o.value)))
+	}
+}
+
+// jsonTest compares values of any kinds.
+func jsonTest(col *column, rel relation, i int) testFunc {
+	slot, keys := col.slot, col.keys
+	return func(f *frame) truth {
+		o := &f.operands[i]
+		r := f.doc.Field(slot).Path(keys)
+		if r.IsNull() || o.null {
+			return unknown
+		}
+		return related(rel, r.Value(), o.value)
+	}
+}
+
+// memberTest asks whether a column's value is among the values of the run's operand i. A null among the
+// list's members, which operand.null tells, makes every other answer unknown.
+func memberTest(col *column, i int) testFunc {
+	eval := col.eval()
+	if whole(col.typ) {
+		return func(f *frame) truth {
+			o := &f.operands[i]
+			v := eval(f)
+			if v.Kind == doc.Null {
+				return unknown
+			}
+			_, found := slices.BinarySearch(o.ints, v.Int())
+			return member(found, o.null)
+		}
+	}
+	return func(f *frame) truth {
+		o := &f.operands[i]
+		v := eval(f)
+		if v.Kind == doc.Null {
+			return unknown
+		}
+		_, found := slices.BinarySearchFunc(o.values, v, doc.Compare)
+		return member(found, o.null)
+	}
+}
+
+// member is the answer of `in` for a value that is not null.
+func member(found, null bool) truth {
+	switch {
+	case found:
+		return yes
+	case null:
+		return unknown
+	}
+	return no
+}

@@ -1,0 +1,210 @@
+package query
+
+import (
+	"math"
+
+	"fenec/engine/doc"
+	"fenec/engine/index"
+)
+
+const (
+	// indexedRow is what finding a document through an index costs, and sortedRow what putting one in order
+	// does, where visiting one in a scan costs 1.
+	indexedRow = 3
+	sortedRow  = 2
+	// idWindow is how many ids a walk to lower ids looks at first at a time, and maxWindowRows how many
+	// documents found in a window make the next one no larger.
+	idWindow      = 256
+	maxWindowRows = 128
+)
+
+// choose picks the route that is likely to visit the least on the way to the first need rows.
+func (p *picker) choose(f *frame, t Table, need int) {
+	w := &f.walk
+	w.sorts = !p.byID && !p.downID
+	total := t.Len()
+	// A scan of a range of ids is a scan all the same, of fewer documents.
+	base, across := &p.scan, total
+	matching := total
+	var narrow *route
+	for i := range p.routes {
+		r := &p.routes[i]
+		n := r.reach(f, t)
+		if r.kind == byID {
+			base, across = r, n
+		}
+		if narrow == nil || n < matching {
+			narrow, matching = r, n
+		}
+		if matching <= 1 {
+			break
+		}
+	}
+	// expected is how many of n documents are visited until need rows are found among them.
+	expected := func(n int) float64 {
+		if need == math.MaxInt || matching == 0 {
+			return float64(n)
+		}
+		return min(float64(n), float64(need)*float64(total)/float64(matching))
+	}
+	best, cost := base, expected(across)
+	if w.sorts {
+		cost = float64(across) + sortedRow*float64(matching)
+	}
+	if narrow != nil && narrow != base {
+		c := indexedRow * float64(matching)
+		if w.sorts {
+			c += sortedRow * float64(matching)
+		}
+		if c < cost {
+			best, cost = narrow, c
+		}
+	}
+	for i := range p.walked {
+		r := &p.walked[i]
+		if c := indexedRow * expected(r.reach(f, t)); c < cost {
+			best, cost, w.sorts = r, c, false
+		}
+	}
+	// An order by id from the top walks a scan or a range of ids downward and sorts what an index found.
+	if p.downID && best.kind != byScan && best.kind != byID {
+		w.sorts = true
+	}
+	w.route, w.test = best, best.rest
+}
+
+// travel walks the route chosen, calling visitDocument for each document on it.
+func (f *frame) travel() {
+	w := &f.walk
+	r, t := w.route, w.table
+	switch r.kind {
+	case byScan:
+		if w.picker.downID && !w.sorts {
+			f.descend(1, math.MaxInt64)
+			return
+		}
+		t.Ascend(1, f.onDocument)
+	case byID:
+		f.travelIDs(r)
+	case byIDs:
+		for _, id := range f.operands[r.probes[0].operand].ints {
+			if id > 0 && !f.visitID(id) {
+				return
+			}
+		}
+	case byHash:
+		o, x := &f.operands[r.probes[0].operand], t.Hash(r.on.name)
+		if !r.probes[0].member {
+			if !o.null {
+				x.Ascend(doc.Hash(o.value), f.onWalkID)
+			}
+			return
+		}
+		for _, v := range o.values {
+			x.Ascend(doc.Hash(v), f.onGatherID)
+		}
+		f.visitGathered()
+	case byRange:
+		f.gatherRange(r)
+		f.visitGathered()
+	case byOrder:
+		if lo, hi, none := r.bounds(f); !none {
+			t.Sorted(r.on.name).Range(lo, hi, r.desc, f.onWalkID)
+		}
+	}
+}
+
+// travelIDs walks a range of ids.
+func (f *frame) travelIDs(r *route) {
+	first, last := r.idRange(f)
+	switch {
+	case first > last:
+	case first == last:
+		f.visitID(first)
+	case f.walk.picker.downID:
+		f.descend(first, last)
+	default:
+		f.walk.last = last
+		f.walk.table.Ascend(first, f.onRanged)
+	}
+}
+
+// visitRanged is visitDocument up to the range's last id.
+func (f *frame) visitRanged(d doc.Document) bool {
+	return d.ID() <= f.walk.last && f.visitDocument(d)
+}
+
+// gatherRange gathers the ids an index holds between a route's bounds, or under its members.
+func (f *frame) gatherRange(r *route) {
+	x := f.walk.table.Sorted(r.on.name)
+	if len(r.probes) == 1 && r.probes[0].member {
+		for _, v := range f.operands[r.probes[0].operand].values {
+			at := index.Bound{Value: v, Inclusive: true}
+			x.Range(at, at, false, f.onGatherID)
+		}
+		return
+	}
+	if lo, hi, none := r.bounds(f); !none {
+		x.Range(lo, hi, false, f.onGatherID)
+	}
+}
+
+// descend visits the documents of ids first to last from the last to the first. A Table is read upward, so
+// it is read window by window, each below the one before and wider where ids are sparse.
+func (f *frame) descend(first, last int64) {
+	w := &f.walk
+	last = f.highest(first, last)
+	for width := int64(idWindow); last >= first; {
+		from := first
+		if last-first >= width {
+			from = last - width + 1
+		}
+		w.docs, w.last = w.docs[:0], last
+		w.table.Ascend(from, f.onWindow)
+		for i := len(w.docs) - 1; i >= 0; i-- {
+			if !f.visitDocument(w.docs[i]) {
+				return
+			}
+		}
+		if len(w.docs) < maxWindowRows && width < math.MaxInt64/2 {
+			width *= 2
+		}
+		if from == first {
+			return
+		}
+		last = from - 1
+	}
+}
+
+// highest is the highest id in use from first to last; less than first where none is.
+func (f *frame) highest(first, last int64) int64 {
+	w := &f.walk
+	// No id above last is in use, and where any is, one is at low or above.
+	low, high := first, last
+	for low < high {
+		mid := low + (high-low)/2 + 1
+		w.docs, w.last = w.docs[:0], high
+		w.table.Ascend(mid, f.onFirst)
+		if len(w.docs) > 0 {
+			low = w.docs[0].ID()
+		} else {
+			high = mid - 1
+		}
+	}
+	return low
+}
+
+// keepWindow keeps the documents of a window.
+func (f *frame) keepWindow(d doc.Document) bool {
+	if d.ID() > f.walk.last {
+		return false
+	}
+	f.walk.docs = append(f.walk.docs, d)
+	return true
+}
+
+// keepFirst keeps the first document of a window.
+func (f *frame) keepFirst(d doc.Document) bool {
+	f.keepWindow(d)
+	return false
+}

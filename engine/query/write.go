@@ -1,0 +1,179 @@
+package query
+
+import (
+	"fenec/engine/fail"
+	"fenec/engine/query/syntax"
+)
+
+// writer is s for writing, with the collection to be written.
+func writer(s Reader, name string) (Writer, Table, error) {
+	w, ok := s.(Writer)
+	if !ok {
+		return nil, nil, fail.New(fail.ReadOnly, "the statement writes, and this is a read")
+	}
+	t, err := table(s, name)
+	return w, t, err
+}
+
+// pause looks at the context before the nth document is written, now and then.
+func (f *frame) pause(n int) error {
+	if n%rowsPerCheck == rowsPerCheck-1 && f.ctx != nil && f.ctx.Err() != nil {
+		return interrupted(f.ctx)
+	}
+	return nil
+}
+
+// wrote ends a statement that wrote n documents.
+func (f *frame) wrote(w Writer, n int) (Result, error) {
+	if err := w.EndStatement(); err != nil {
+		return Result{}, err
+	}
+	return Result{Kind: Affected, Body: f.out, Affected: int64(n)}, nil
+}
+
+// changer is what set and del share: the rows they pick, what must hold of their number and what they
+// answer.
+type changer struct {
+	collection string
+	pick       *picker
+	require    *bound
+	returning  *projection // nil for a count
+}
+
+// changer compiles the clauses of a set or del.
+func (c *compiler) changer(name syntax.Name, where syntax.Expr, order []syntax.OrderKey, limit syntax.Expr, returning *syntax.Returning, require syntax.Expr) (*changer, error) {
+	var err error
+	if c.schema, err = c.collection(name); err != nil {
+		return nil, err
+	}
+	ch := &changer{collection: c.schema.Name}
+	if ch.pick, err = c.picker(where, order, limit, nil); err != nil {
+		return nil, err
+	}
+	if ch.require, err = c.bound("require", require); err != nil {
+		return nil, err
+	}
+	if returning != nil {
+		ch.returning, err = c.projection(returning.Items)
+	}
+	return ch, err
+}
+
+// rows gathers the ids to be written, all of them before the first write.
+func (ch *changer) rows(f *frame, t Table) error {
+	want, err := ch.require.value(f, -1)
+	if err != nil {
+		return err
+	}
+	if err := ch.pick.each(f, t, pickRow); err != nil {
+		return err
+	}
+	if got := len(f.picked); want >= 0 && got != want {
+		return errorAt(fail.Require, ch.require.pos, "%s required, %d found", count(want, "row"), got)
+	}
+	return nil
+}
+
+func pickRow(f *frame) bool {
+	f.picked = append(f.picked, f.doc.ID())
+	return true
+}
+
+// change picks the rows and calls write for each of them. Where the statement answers rows, write leaves
+// the one to be shown in f.doc.
+func (ch *changer) change(f *frame, s Reader, write func(f *frame, w Writer, t Table, id int64) error) (Result, error) {
+	w, t, err := writer(s, ch.collection)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := ch.rows(f, t); err != nil {
+		return Result{}, err
+	}
+	if ch.returning != nil {
+		f.out = append(f.out, '[')
+	}
+	for n, id := range f.picked {
+		if err := f.pause(n); err != nil {
+			return Result{}, err
+		}
+		f.arena = f.arena[:f.mark]
+		if err := write(f, w, t, id); err != nil {
+			return Result{}, err
+		}
+		if ch.returning != nil {
+			ch.returning.appendRow(f)
+			f.rows++
+			if err := f.take(); err != nil {
+				return Result{}, err
+			}
+		}
+	}
+	r, err := f.wrote(w, len(f.picked))
+	if err == nil && ch.returning != nil {
+		affected := r.Affected
+		r = f.answer()
+		r.Affected = affected
+	}
+	return r, err
+}
+
+// set compiles a set.
+func (c *compiler) set(st *syntax.Set) error {
+	ch, err := c.changer(st.Collection, st.Where, st.Order, st.Limit, st.Returning, st.Require)
+	if err != nil {
+		return err
+	}
+	schema := c.schema
+	assigns := make([]assignment, len(st.Items))
+	for i, item := range st.Items {
+		if assigns[i], err = c.assign(schema, item); err != nil {
+			return err
+		}
+		if assigns[i].column.id {
+			return errorAt(fail.Invalid, item.Key.Pos, "the id of a document cannot be set")
+		}
+		for _, earlier := range assigns[:i] {
+			if overlap(earlier.column, assigns[i].column) {
+				return errorAt(fail.Invalid, item.Key.Pos, "%s and %s are both given", earlier.column.name, assigns[i].column.name)
+			}
+		}
+	}
+	must := required(schema)
+	write := func(f *frame, w Writer, t Table, id int64) error {
+		f.doc = t.Get(id)
+		f.build.Reset(schema.Slots)
+		f.build.Copy(f.doc)
+		for i := range assigns {
+			if err := assigns[i].apply(f); err != nil {
+				return err
+			}
+		}
+		if err := f.complete(ch.collection, must, st.Items[0].Key.Pos); err != nil {
+			return err
+		}
+		f.record = f.build.AppendTo(f.record[:0], id)
+		f.doc = f.record
+		return w.Put(ch.collection, f.record)
+	}
+	c.plan.run = func(f *frame, s Reader) (Result, error) { return ch.change(f, s, write) }
+	return nil
+}
+
+// del compiles a del.
+func (c *compiler) del(st *syntax.Delete) error {
+	ch, err := c.changer(st.Collection, st.Where, st.Order, st.Limit, st.Returning, st.Require)
+	if err != nil {
+		return err
+	}
+	write := func(f *frame, w Writer, t Table, id int64) error {
+		if ch.returning == nil {
+			return w.Delete(ch.collection, id)
+		}
+		// The row is shown as it was: w may not keep the bytes of what it deletes.
+		f.record = append(f.record[:0], t.Get(id)...)
+		f.doc = f.record
+		return w.Delete(ch.collection, id)
+	}
+	c.plan.run = func(f *frame, s Reader) (Result, error) { return ch.change(f, s, write) }
+	return nil
+}
