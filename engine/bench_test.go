@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"fenec/engine/doc"
+)
+
+func intParam(n int64) doc.Value { return doc.Value{Kind: doc.Int, N: uint64(n)} }
+
+func textParam(s string) doc.Value { return doc.Value{Kind: doc.Text, B: []byte(s)} }
+
+// fiveFields is a collection as an application's would be, with rows documents in it.
+func fiveFields(tb testing.TB, rows int, indexes string) *DB {
+	tb.Helper()
+	db := inMemory(tb, Options{})
+	mustExec(tb, db, `create collection notes (title text, year int `+indexes+`, rank float, done bool, tag text)`)
+	for i := range rows {
+		put5(tb, db, int64(i))
+	}
+	return db
+}
+
+const put5Text = `put notes {title: $1, year: $2, rank: $3, done: $4, tag: $5}`
+
+func put5(tb testing.TB, db *DB, i int64) {
+	params := []doc.Value{
+		textParam(fmt.Sprintf("the title of note %d", i)), intParam(i * 7919 % 100000), doc.Value{Kind: doc.Float, N: 0x3ff8000000000000},
+		{Kind: doc.Bool, N: uint64(i & 1)}, textParam("tag"),
+	}
+	if _, err := db.Exec(context.Background(), Statement{put5Text, params}, nil); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func BenchmarkPut(b *testing.B) {
+	db := fiveFields(b, 0, "")
+	params := []doc.Value{
+		textParam("the title of a note"), intParam(7), {Kind: doc.Float, N: 0x3ff8000000000000},
+		{Kind: doc.Bool, N: 1}, textParam("tag"),
+	}
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := db.Exec(ctx, Statement{put5Text, params}, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func benchmarkGet(b *testing.B, indexes, text string, params ...doc.Value) {
+	db := fiveFields(b, 100000, indexes)
+	ctx := context.Background()
+	var dst []byte
+	b.ReportAllocs()
+	b.ResetTimer()
+	for b.Loop() {
+		res, err := db.Exec(ctx, Statement{text, params}, dst[:0])
+		if err != nil {
+			b.Fatal(err)
+		}
+		dst = res.Body
+	}
+}
+
+func BenchmarkGetByID(b *testing.B) {
+	benchmarkGet(b, "", `get notes where id = $1`, intParam(77777))
+}
+
+func BenchmarkFilterCount(b *testing.B) {
+	benchmarkGet(b, "", `get notes where year < 50000 count`)
+}
+
+func BenchmarkFilterRows(b *testing.B) {
+	benchmarkGet(b, "", `get notes where year < $1`, intParam(1000))
+}
+
+func BenchmarkHashFilter(b *testing.B) {
+	benchmarkGet(b, "@hash", `get notes where year = $1`, intParam(7919))
+}
+
+func BenchmarkSortedPage(b *testing.B) {
+	benchmarkGet(b, "@sorted", `get notes order year desc limit 20`)
+}
+
+func BenchmarkUnsortedPage(b *testing.B) {
+	benchmarkGet(b, "", `get notes order year desc limit 20`)
+}

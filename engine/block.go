@@ -1,0 +1,210 @@
+package engine
+
+import (
+	"encoding/binary"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/wal"
+)
+
+// What a record holds. An image's records hold operations alone, its first the head; a block's begin with the change
+// number it leaves the database at and the time it landed (epoch milliseconds), 8 bytes each, and each of its
+// operations is one change.
+const (
+	opHead   = 1 // the counters an image begins with: see head
+	opCreate = 2 // table number, schema: a collection begins
+	opDrop   = 3 // table number
+	opSchema = 4 // table number, schema: a collection's schema from here on
+	opPut    = 5 // table number, document
+	opDelete = 6 // table number, id
+	opNext   = 7 // table number, the next id to hand out
+
+	blockHead  = 16
+	recordHead = wal.HeaderSize + blockHead
+)
+
+// head is what an image says of the database beside its documents.
+type head struct {
+	Seq     uint64
+	Tables  uint64 // the last table number handed out
+	History history
+}
+
+func appendHead(dst []byte, h head) []byte {
+	dst = append(dst, opHead)
+	dst = binary.LittleEndian.AppendUint64(dst, h.Seq)
+	dst = binary.LittleEndian.AppendUint64(dst, h.Tables)
+	dst = binary.LittleEndian.AppendUint64(dst, h.History.Term)
+	return append(dst, h.History.ID[:]...)
+}
+
+const headSize = 3*8 + 16
+
+func appendSchema(dst []byte, op byte, number uint64, s *doc.Schema) []byte {
+	dst = append(dst, op)
+	dst = binary.AppendUvarint(dst, number)
+	at := len(dst)
+	dst = s.AppendBinary(append(dst, 0, 0, 0, 0))
+	binary.LittleEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))
+	return dst
+}
+
+func appendNumbers(dst []byte, op byte, number, n uint64) []byte {
+	dst = append(dst, op)
+	dst = binary.AppendUvarint(dst, number)
+	return binary.AppendUvarint(dst, n)
+}
+
+// operation is one decoded operation of a record. Which fields mean something is the op's.
+type operation struct {
+	Op     byte
+	Table  uint64
+	N      uint64 // opDelete: the id; opNext: the next id
+	Schema *doc.Schema
+	Doc    doc.Document
+	At     int // where in the data Doc begins
+	Head   head
+}
+
+// operations calls fn with each operation of data[from:to], one at a time in the same struct. Bytes that are no
+// operation are fail.Damaged.
+func operations(data []byte, from, to int, fn func(o *operation) error) error {
+	var o operation
+	for at := from; at < to; {
+		next, err := o.decode(data[:to], at)
+		if err != nil {
+			return err
+		}
+		if err := fn(&o); err != nil {
+			return err
+		}
+		at = next
+	}
+	return nil
+}
+
+// decode reads the operation at data[at:] and returns where the next begins.
+func (o *operation) decode(data []byte, at int) (next int, err error) {
+	o.Op = data[at]
+	at++
+	if o.Op == opHead {
+		if len(data)-at < headSize {
+			return 0, errCut(o.Op)
+		}
+		h := data[at : at+headSize]
+		o.Head = head{Seq: binary.LittleEndian.Uint64(h), Tables: binary.LittleEndian.Uint64(h[8:])}
+		o.Head.History.Term = binary.LittleEndian.Uint64(h[16:])
+		copy(o.Head.History.ID[:], h[24:])
+		return at + headSize, nil
+	}
+	number, n := binary.Uvarint(data[at:])
+	if n <= 0 {
+		return 0, errCut(o.Op)
+	}
+	o.Table = number
+	at += n
+	switch o.Op {
+	case opPut:
+		d, err := doc.DocumentAt(data[at:])
+		if err != nil {
+			return 0, fail.New(fail.Damaged, "a document cannot be read: %v", err)
+		}
+		o.Doc, o.At = d, at
+		return at + len(d), nil
+	case opDelete, opNext:
+		if o.N, n = binary.Uvarint(data[at:]); n <= 0 {
+			return 0, errCut(o.Op)
+		}
+		return at + n, nil
+	case opDrop:
+		return at, nil
+	case opCreate, opSchema:
+		if len(data)-at < 4 {
+			return 0, errCut(o.Op)
+		}
+		size := int(binary.LittleEndian.Uint32(data[at:]))
+		at += 4
+		if size > len(data)-at {
+			return 0, errCut(o.Op)
+		}
+		if o.Schema, err = doc.DecodeSchema(data[at : at+size]); err != nil {
+			return 0, fail.New(fail.Damaged, "a schema cannot be read: %v", err)
+		}
+		return at + size, nil
+	}
+	return 0, fail.New(fail.Damaged, "operation %d is not known to this version", o.Op)
+}
+
+func errCut(op byte) error { return fail.New(fail.Damaged, "operation %d is cut short", op) }
+
+// replay is one record of the file becoming memory: what wal.Open calls for each in order.
+func (db *DB) replay(kind wal.Kind, data []byte, from, to int) error {
+	if len(db.memory.segments) == 0 {
+		db.memory.adopt(data)
+	}
+	return db.apply(kind, data, from, to, 0)
+}
+
+// apply makes a record of segment, which lies in data, part of the state: the one function that turns records into
+// tables, for a file being opened and for an image being checked. Indexes are not built yet and need no care.
+func (db *DB) apply(kind wal.Kind, data []byte, from, to, segment int) error {
+	var seq uint64
+	if kind == wal.Block {
+		if to-from < blockHead {
+			return fail.New(fail.Damaged, "a block is cut short")
+		}
+		seq = binary.LittleEndian.Uint64(data[from:])
+		from += blockHead
+	}
+	changes := uint64(0)
+	var t *table
+	err := operations(data, from, to, func(o *operation) error {
+		changes++
+		if t == nil || t.number != o.Table {
+			t = db.numbers[o.Table]
+		}
+		return db.applyOne(o, &t, segment)
+	})
+	if err != nil || kind != wal.Block {
+		return err
+	}
+	if db.seq += changes; db.seq != seq {
+		return fail.New(fail.Damaged, "a block says it ends at change %d where the file counts %d", seq, db.seq)
+	}
+	return nil
+}
+
+// applyOne applies o, whose table, where it has one, is *t.
+func (db *DB) applyOne(o *operation, t **table, segment int) error {
+	switch o.Op {
+	case opHead:
+		db.seq, db.counted = o.Head.Seq, o.Head.Tables
+		db.setHistory(o.Head.History)
+		return nil
+	case opCreate:
+		if db.numbers[o.Table] != nil || db.tables[o.Schema.Name] != nil {
+			return fail.New(fail.Damaged, "collection %s begins twice", o.Schema.Name)
+		}
+		*t = db.addTable(o.Table, o.Schema)
+		return nil
+	}
+	if *t == nil {
+		return fail.New(fail.Damaged, "operation %d names collection number %d, which there is not", o.Op, o.Table)
+	}
+	switch o.Op {
+	case opDrop:
+		db.removeTable(*t)
+		*t = nil
+	case opSchema:
+		(*t).follow(o.Schema)
+		db.version++
+	case opPut:
+		(*t).load(o.Doc, makeRef(segment, o.At))
+	case opDelete:
+		(*t).unload(int64(o.N))
+	case opNext:
+		(*t).next = int64(o.N)
+	}
+	return nil
+}

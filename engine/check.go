@@ -1,0 +1,128 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/wal"
+	"fenec/internal/vfs"
+)
+
+// Report is what Check found in a file.
+type Report struct {
+	wal.Report
+	Seq         uint64
+	Collections []CollectionInfo // what can be read of them
+	// Lost are documents that can be read but whose collection cannot: its schema was in a damaged record.
+	Lost int
+	// Problems are what is wrong with records whose own checks hold, in the order of the file.
+	Problems []string
+}
+
+// Sound tells that the whole file can be read. A record cut short at the end is what a crash leaves and is sound.
+func (r *Report) Sound() bool { return len(r.Damage) == 0 && len(r.Problems) == 0 }
+
+// Check reads the file at path past whatever is damaged in it and says what it found. It changes nothing; where
+// salvage is not empty, what can be read is written to a new file there.
+func Check(fs vfs.FS, path, salvage string) (Report, error) {
+	o := Options{FS: fs}.withDefaults()
+	c := checker{db: newDB(path, o)}
+	var err error
+	c.report.Report, err = wal.Check(fs, path, c.visit)
+	if err != nil {
+		return c.report, err
+	}
+	c.report.Seq = c.db.seq
+	for _, name := range c.db.names {
+		t := c.db.tables[name]
+		c.report.Collections = append(c.report.Collections, CollectionInfo{t.schema, t.Len()})
+	}
+	if salvage == "" {
+		return c.report, nil
+	}
+	return c.report, c.salvage(salvage)
+}
+
+// checker builds what it can of a database from records some of which are missing.
+type checker struct {
+	db     *DB
+	report Report
+}
+
+// maxProblems bounds what a report lists.
+const maxProblems = 100
+
+func (c *checker) problem(offset int64, format string, args ...any) {
+	if len(c.report.Problems) < maxProblems {
+		c.report.Problems = append(c.report.Problems, fmt.Sprintf("offset %d: ", offset)+fmt.Sprintf(format, args...))
+	}
+}
+
+// visit takes in one record; a damaged one is in the report of the log already.
+func (c *checker) visit(offset int64, kind wal.Kind, payload []byte, err error) {
+	if err != nil {
+		return
+	}
+	from := 0
+	if kind == wal.Block {
+		if len(payload) < blockHead {
+			c.problem(offset, "a block of %d bytes has no head", len(payload))
+			return
+		}
+		c.db.seq = binary.LittleEndian.Uint64(payload)
+		from = blockHead
+	}
+	segment := c.db.memory.adopt(payload)
+	if err := operations(payload, from, len(payload), func(o *operation) error { return c.take(o, segment) }); err != nil {
+		c.problem(offset, "%s", err)
+	}
+}
+
+func (c *checker) take(o *operation, segment int) error {
+	t := c.db.numbers[o.Table]
+	switch {
+	case o.Op == opPut && t == nil:
+		c.report.Lost++
+		return nil
+	case o.Op == opPut:
+		if err := doc.Validate(o.Doc); err != nil {
+			return err
+		}
+	case o.Op == opSchema && t == nil:
+		// The schema tells as much as the lost beginning of the collection did.
+		c.db.addTable(o.Table, o.Schema)
+		return nil
+	case o.Op != opHead && o.Op != opCreate && t == nil:
+		return nil
+	}
+	return c.db.applyOne(o, &t, segment)
+}
+
+// salvage writes what was read to a new file.
+func (c *checker) salvage(path string) error {
+	db := c.db
+	if db.history == (history{}) {
+		h, err := newHistory(db.opts.Rand)
+		if err != nil {
+			return fail.New(fail.Storage, "no randomness for the new file: %v", err)
+		}
+		db.setHistory(h)
+	}
+	var records []wal.Record
+	w := imageWriter{emit: func(record []byte) error {
+		records = append(records, wal.Record{Kind: wal.Image, Data: record})
+		return nil
+	}}
+	h, tables := db.stateLocked()
+	if err := w.write(context.Background(), h, tables); err != nil {
+		return err
+	}
+	log, err := wal.Create(path, db.walOptions(), records...)
+	if err != nil {
+		return err
+	}
+	return log.Close()
+}

@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"fenec/engine/index"
+	"fenec/engine/query"
+	"fenec/engine/query/syntax"
+	"fenec/engine/wal"
+)
+
+// compactStatement runs `compact` and `compact C`. There is one file, so either rewrites it whole; naming a collection
+// checks that it is there.
+func (db *DB) compactStatement(ctx context.Context, s *statement) (Result, error) {
+	if err := db.planCompact(s); err != nil {
+		return Result{}, err
+	}
+	before := db.log.Size()
+	if err := db.Compact(ctx); err != nil {
+		return Result{}, err
+	}
+	seq, history := db.Position()
+	name := "the file"
+	if c := s.tree.(*syntax.Compact).Collection; c != nil {
+		name = c.Text
+	}
+	res := query.Result{Kind: query.Message, Message: compactMessage(name, before, db.log.Size())}
+	return Result{Result: res, Wrote: true, Seq: seq, History: history}, nil
+}
+
+func (db *DB) planCompact(s *statement) error {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	if err := db.writableLocked(); err != nil {
+		return err
+	}
+	_, err := s.plan(&db.reader)
+	return err
+}
+
+// Compact rewrites the file without what is dead in it: documents replaced and deleted, collections dropped. The
+// counters stay. It runs beside the database: the image is written from a view, then what landed meanwhile is added,
+// and writers wait only for the last of that and the rename.
+func (db *DB) Compact(ctx context.Context) error {
+	rw, err := db.log.Rewrite()
+	if err != nil {
+		return err
+	}
+	c := &compaction{db: db, rewrite: rw}
+	c.emit = func(record []byte) error { return rw.Append(wal.Image, record) }
+	if err := c.run(ctx); err != nil {
+		rw.Abort()
+		return err
+	}
+	return nil
+}
+
+// compaction is the file being rewritten and, in its imageWriter, the memory that will mirror it.
+type compaction struct {
+	imageWriter
+	db      *DB
+	rewrite *wal.Rewrite
+	done    mark // of the old memory: what is before it is in the new
+}
+
+func (c *compaction) run(ctx context.Context) error {
+	h, tables := c.snapshot()
+	if err := c.write(ctx, h, tables); err != nil {
+		return err
+	}
+	// Each round adds what landed during the one before, so that little is left for the last, which keeps writers out.
+	const rounds = 3
+	for range rounds {
+		if err := c.follow(); err != nil {
+			return err
+		}
+	}
+	if err := c.rewrite.Sync(); err != nil {
+		return err
+	}
+	return c.swap()
+}
+
+// snapshot is the state the image is of; what is staged from then on stands in memory behind c.done.
+func (c *compaction) snapshot() (head, []tableView) {
+	c.db.mu.RLock()
+	defer c.db.mu.RUnlock()
+	c.done = c.db.memory.end()
+	return c.db.stateLocked()
+}
+
+// follow adds the blocks staged since the last round.
+func (c *compaction) follow() error {
+	db := c.db
+	db.mu.RLock()
+	from, to := c.done, db.memory.end()
+	segments := slices.Clone(db.memory.segments)
+	db.mu.RUnlock()
+	for ; from.segment < len(segments) && from.segment <= to.segment; from = (mark{from.segment + 1, 0}) {
+		if err := c.blocks(segments[from.segment][from.offset:]); err != nil {
+			return err
+		}
+	}
+	c.done = to
+	return nil
+}
+
+// blocks adds the blocks whose records stand in data, one behind the other.
+func (c *compaction) blocks(data []byte) error {
+	if len(data) == 0 {
+		return nil
+	}
+	own := slices.Clone(data)
+	segment := c.memory.adopt(own)
+	for at := 0; at < len(own); {
+		size := wal.RecordSize(own[at:])
+		if err := c.rewrite.Append(wal.Block, own[at:at+size:at+size]); err != nil {
+			return err
+		}
+		from := at + recordHead
+		if err := operations(own, from, at+size, func(o *operation) error { return c.apply(o, segment) }); err != nil {
+			return err
+		}
+		at += size
+	}
+	return nil
+}
+
+// apply is one change landed meanwhile, on the new memory.
+func (c *compaction) apply(o *operation, segment int) error {
+	switch o.Op {
+	case opCreate:
+		c.ids[o.Table] = new(index.IDs)
+	case opDrop:
+		delete(c.ids, o.Table)
+	case opPut:
+		c.ids[o.Table].Set(o.Doc.ID(), makeRef(segment, o.At))
+	case opDelete:
+		c.ids[o.Table].Delete(int64(o.N))
+	}
+	return nil
+}
+
+// swap adds the last blocks, puts the new file in the place of the old and the new memory in the place of the old.
+// Writers wait for the disk here; readers only for the moment the memory changes.
+func (c *compaction) swap() error {
+	db := c.db
+	db.writer.Lock()
+	defer db.writer.Unlock()
+	if err := c.follow(); err != nil {
+		return err
+	}
+	db.mu.RLock()
+	err := db.writableLocked()
+	db.mu.RUnlock()
+	if err != nil {
+		return err
+	}
+	if err := c.rewrite.Commit(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.landing.landed(db.last) // all that is staged is in the new file
+	db.memory = c.memory
+	for number, t := range db.numbers {
+		t.ids = c.ids[number]
+	}
+	return nil
+}
+
+func compactMessage(name string, before, after int64) string {
+	return name + " compacted: " + strconv.FormatInt(before, 10) + " bytes before, " + strconv.FormatInt(after, 10) + " after"
+}

@@ -1,0 +1,238 @@
+// Package engine is one tenant's database: one file, one writer at a time, many readers, everything held in memory and
+// queried in place.
+//
+// The file is a log (engine/wal) whose records are blocks of changes. The bytes on disk are the bytes read: the heap
+// holds the same records in large segments without pointers (memory), and a collection finds its documents in them by
+// id (table). Indexes are derived from the documents, built by the first statement that needs one and kept by every
+// write after it, so they can lose nothing.
+//
+// A write runs under the exclusive lock, changes the memory as it goes with a record of how to put it back, and at its
+// end stages one record, which fixes its place in the file. Writing and syncing that record happens outside the lock,
+// together with whatever else is waiting; only then is the write answered.
+//
+// Locks, in the order they are taken:
+//
+//	DB.writer   one writer, compaction's swap or a freeze at a time; never held while waiting for a disk, but by
+//	            compaction's swap
+//	DB.mu       the memory, the tables and the flags; shared by readers, exclusive for the change itself
+//	derived.mu  one index being built by the readers that need it
+//	DB.landing  what is staged and not yet known to be on disk
+//
+// The only goroutine is the log's own, which Close stops and waits for.
+package engine
+
+import (
+	"crypto/rand"
+	"io"
+	"sync"
+	"time"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/query"
+	"fenec/engine/wal"
+	"fenec/internal/vfs"
+
+	"github.com/rs/zerolog"
+)
+
+// Options are what a database takes from its surroundings. The zero value is the real file system, clock and
+// randomness, and syncs only as the database closes.
+type Options struct {
+	FS    vfs.FS
+	Clock func() time.Time
+	Rand  io.Reader
+	// Sync says when a write answered is on disk.
+	Sync wal.Policy
+	// ReadOnly opens the file without writing a byte to it; every write is refused.
+	ReadOnly bool
+	// StatementTimeout stops a statement that runs longer; none where zero.
+	StatementTimeout time.Duration
+	Log              zerolog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = vfs.OS
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Reader
+	}
+	return o
+}
+
+// DB is an open database. Its methods may be called from any number of goroutines.
+type DB struct {
+	path string
+	opts Options
+	log  *wal.Log
+
+	statements statements
+
+	writer sync.Mutex
+	mu     sync.RWMutex
+
+	memory  memory
+	tables  map[string]*table
+	numbers map[uint64]*table
+	names   []string // of tables, sorted
+	counted uint64   // the last table number handed out
+	version uint64   // moves with every schema change, put back ones too
+	seq     uint64   // the change counter
+	history history
+
+	historyText string // of history, made once
+
+	frozen bool
+	closed bool
+	failed error // a storage error: no write until the file is opened again
+
+	last    wal.Ticket // of the latest block staged
+	reader  reader
+	tx      tx // the block under way, of whoever holds the lock
+	landing landing
+}
+
+// Create makes a new, empty database at path, on disk with its directory entry when it returns. It is os.ErrExist
+// where there is a file already.
+func Create(path string, o Options) (*DB, error) {
+	o = o.withDefaults()
+	h, err := newHistory(o.Rand)
+	if err != nil {
+		return nil, fail.New(fail.Storage, "no randomness for a new database: %v", err)
+	}
+	db := newDB(path, o)
+	db.setHistory(h)
+	first := wal.Record{Kind: wal.Image, Data: appendHead(make([]byte, wal.HeaderSize), head{History: h})}
+	if db.log, err = wal.Create(path, db.walOptions(), first); err != nil {
+		return nil, err
+	}
+	return db, nil
+}
+
+// Open opens the database at path, replaying its file. A record a crash cut short is cut off, which the log is told;
+// fail.Damaged is a file with damage before its end, and names the offset.
+func Open(path string, o Options) (*DB, error) {
+	db := newDB(path, o.withDefaults())
+	log, err := wal.Open(path, db.walOptions(), db.replay)
+	if err != nil {
+		return nil, err
+	}
+	db.log = log
+	if db.history == (history{}) {
+		log.Close()
+		return nil, fail.New(fail.Damaged, "the file has no head: it does not begin with an image")
+	}
+	return db, nil
+}
+
+func newDB(path string, o Options) *DB {
+	db := &DB{path: path, opts: o, tables: map[string]*table{}, numbers: map[uint64]*table{}}
+	db.reader.db = db
+	db.tx.reader = &db.reader
+	return db
+}
+
+func (db *DB) walOptions() wal.Options {
+	return wal.Options{
+		FS: db.opts.FS, Rand: db.opts.Rand, Sync: db.opts.Sync, ReadOnly: db.opts.ReadOnly, Log: db.opts.Log,
+		Failed: db.storageFailed,
+	}
+}
+
+// Close waits for the statements under way, syncs the file and lets go of it. Statements after it are refused. It may
+// be called again.
+func (db *DB) Close() error {
+	db.writer.Lock()
+	defer db.writer.Unlock()
+	db.mu.Lock()
+	was := db.closed
+	db.closed = true
+	db.mu.Unlock()
+	if was {
+		return nil
+	}
+	return db.log.Close()
+}
+
+// Freeze refuses writes with fail.Frozen from here on and returns the change the database stands at, once every write
+// answered before is on disk. Reads go on.
+func (db *DB) Freeze() (seq uint64, err error) {
+	db.writer.Lock()
+	db.mu.Lock()
+	closed := db.closed
+	db.frozen = !closed
+	seq = db.seq
+	last := db.last
+	db.mu.Unlock()
+	db.writer.Unlock()
+	if closed {
+		return 0, errClosed()
+	}
+	if err := db.log.Commit(last); err != nil {
+		return 0, err
+	}
+	if db.opts.ReadOnly {
+		return seq, nil
+	}
+	return seq, db.log.Sync()
+}
+
+// Thaw takes writes again.
+func (db *DB) Thaw() {
+	db.mu.Lock()
+	db.frozen = false
+	db.mu.Unlock()
+}
+
+// Frozen tells whether writes are refused for now.
+func (db *DB) Frozen() bool {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	return db.frozen
+}
+
+// Position is the change the database stands at and the history that change is of.
+func (db *DB) Position() (seq uint64, history string) {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	return db.seq, db.historyText
+}
+
+// writable is nil where a write may begin. It needs the lock.
+func (db *DB) writableLocked() error {
+	switch {
+	case db.closed:
+		return errClosed()
+	case db.opts.ReadOnly:
+		return fail.New(fail.ReadOnly, "the database is open for reading only")
+	case db.failed != nil:
+		return fail.New(fail.KindOf(db.failed), "writes are stopped until the database is opened again: %s", db.failed)
+	case db.frozen:
+		return fail.New(fail.Frozen, "writes are paused for a moment, send the write again")
+	}
+	return nil
+}
+
+func errClosed() error {
+	return fail.New(fail.Closed, "the database is closing, send the request again")
+}
+
+// Statement is one FenecQL statement and the values of its parameters, $1 first.
+type Statement struct {
+	Text   string
+	Params []doc.Value
+}
+
+// Result is what a statement answered.
+type Result struct {
+	query.Result
+	// Wrote tells that the statement was a write, whether or not it found anything to write.
+	Wrote bool
+	// Seq and History are the change a write left the database at, or a read saw it at.
+	Seq     uint64
+	History string
+}

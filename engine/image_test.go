@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/internal/vfs/crashfs"
+)
+
+func small(t *testing.T) *DB {
+	db := inMemory(t, Options{})
+	mustExec(t, db, `create collection c (n int @unique, tag text)`)
+	mustExec(t, db, `put c [{n: 1, tag: "a"}, {n: 2, tag: "b"}]`)
+	mustExec(t, db, `del c where n = 1`)
+	return db
+}
+
+func TestAnImageIsTheDatabaseElsewhere(t *testing.T) {
+	db := small(t)
+	img, seq := image(t, db)
+	mustExec(t, db, `put c {n: 99}`) // not in the image
+	there := Options{FS: crashfs.New(2)}
+	got, err := InstallImage(file, bytes.NewReader(img), there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != seq {
+		t.Errorf("the installed image stands at change %d, the one sent at %d", got, seq)
+	}
+	copied := reopen(t, there)
+	wantRows(t, copied, `get c`, `[{"id":2,"n":2,"tag":"b"}]`)
+	_, ours := db.Position()
+	if _, theirs := copied.Position(); ours != theirs {
+		t.Errorf("the copy's history is %s, the original's %s", theirs, ours)
+	}
+	mustExec(t, copied, `put c {n: 3}`)
+	wantRows(t, copied, `get c where n = 3 select id`, `[{"id":3}]`)
+	if _, err := InstallImage(file, bytes.NewReader(img), there); !errors.Is(err, os.ErrExist) {
+		t.Errorf("installing over a database answered %v", err)
+	}
+}
+
+func TestAnImageCutOrChangedAnywhereIsRefused(t *testing.T) {
+	img, _ := image(t, small(t))
+	refused := func(name string, b []byte) {
+		t.Helper()
+		fs := crashfs.New(3)
+		_, err := InstallImage(file, bytes.NewReader(b), Options{FS: fs})
+		if fail.KindOf(err) != fail.Invalid {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if names, _ := fs.ReadDir("/"); len(names) != 0 {
+			t.Fatalf("%s: it left %v behind", name, names)
+		}
+	}
+	for cut := range img {
+		refused(fmt.Sprintf("cut at %d", cut), img[:cut])
+	}
+	for at := range img {
+		b := slices.Clone(img)
+		b[at] ^= 0x10
+		refused(fmt.Sprintf("changed at %d", at), b)
+	}
+	refused("with a byte more", append(slices.Clone(img), 0))
+}
+
+func TestAnImageIsInstalledWholeOrNotAtAll(t *testing.T) {
+	img, _ := image(t, small(t))
+	whole := crashfs.New(1)
+	if _, err := InstallImage(file, bytes.NewReader(img), Options{FS: whole}); err != nil {
+		t.Fatal(err)
+	}
+	for k := 1; k <= whole.Ops(); k++ {
+		fs := crashfs.New(uint64(k))
+		fs.PowerOffAt(k)
+		_, installErr := InstallImage(file, bytes.NewReader(img), Options{FS: fs})
+		after := fs.Crash()
+		db, err := Open(file, Options{FS: after})
+		if err != nil {
+			if installErr == nil || !errors.Is(err, os.ErrNotExist) {
+				t.Fatalf("power off at %d (%v): %v", k, installErr, err)
+			}
+			continue
+		}
+		wantRows(t, db, `get c`, `[{"id":2,"n":2,"tag":"b"}]`)
+		db.Close()
+	}
+}
+
+func FuzzInstallImage(f *testing.F) {
+	db, err := Create(file, Options{FS: crashfs.New(1)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer db.Close()
+	mustExec(f, db, `create collection c (n int @unique, tag text, j json)`)
+	mustExec(f, db, `put c [{n: 1, tag: "a", j: {k: [1, {x: null}]}}, {n: 2}]`)
+	img, _ := image(f, db)
+	f.Add(img)
+	f.Add(img[:len(img)-1])
+	f.Add([]byte(imageMark))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		fs := crashfs.New(1)
+		if _, err := InstallImage(file, bytes.NewReader(b), Options{FS: fs}); err != nil {
+			return
+		}
+		db, err := Open(file, Options{FS: fs})
+		if err != nil {
+			t.Fatalf("an image that was installed does not open: %v", err)
+		}
+		defer db.Close()
+		dump(t, db)
+	})
+}
+
+// FuzzOperations reads hostile operations: what a record holds once its checksum is right.
+func FuzzOperations(f *testing.F) {
+	f.Add(appendHead(nil, head{Seq: 1}))
+	f.Add(appendNumbers(nil, opDelete, 1, 7))
+	f.Add([]byte{opPut, 1, 0xff, 0xff, 0xff, 0xff})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c := checker{db: newDB(file, Options{}.withDefaults())}
+		c.visit(0, 1, b, nil)
+		for _, name := range c.db.names {
+			t := c.db.tables[name]
+			t.Ascend(1, func(doc.Document) bool { return true })
+		}
+	})
+}

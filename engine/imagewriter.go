@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/index"
+	"fenec/engine/wal"
+)
+
+// imageRecord is about how large the records of an image are, in bytes.
+const imageRecord = 1 << 20
+
+// imageWriter turns a state into the records a file begins with, and into the memory that mirrors them.
+type imageWriter struct {
+	emit   func(record []byte) error // keeps record
+	memory memory
+	ids    map[uint64]*index.IDs // by table number: the documents in memory
+	record []byte                // the record being filled
+}
+
+// tableView is a table as an image has it.
+type tableView struct {
+	number uint64
+	schema *doc.Schema
+	next   int64
+	view   view
+}
+
+// stateLocked is what an image taken now is made of. It needs the lock, shared or not.
+func (db *DB) stateLocked() (head, []tableView) {
+	tables := make([]tableView, 0, len(db.names))
+	for _, name := range db.names {
+		t := db.tables[name]
+		tables = append(tables, tableView{t.number, t.schema, t.next, t.view()})
+	}
+	return head{Seq: db.seq, Tables: db.counted, History: db.history}, tables
+}
+
+func (w *imageWriter) write(ctx context.Context, h head, tables []tableView) error {
+	w.ids = map[uint64]*index.IDs{}
+	w.begin()
+	w.record = appendHead(w.record, h)
+	for _, t := range tables {
+		w.record = appendSchema(w.record, opCreate, t.number, t.schema)
+		w.record = appendNumbers(w.record, opNext, t.number, uint64(t.next))
+		if err := w.documents(ctx, t); err != nil {
+			return err
+		}
+	}
+	return w.end()
+}
+
+func (w *imageWriter) documents(ctx context.Context, t tableView) (err error) {
+	ids := new(index.IDs)
+	w.ids[t.number] = ids
+	n := 0
+	t.view.ids.Ascend(1, func(id int64, ref uint64) bool {
+		if len(w.record) >= imageRecord {
+			if err = w.end(); err != nil {
+				return false
+			}
+			w.begin()
+		}
+		if n++; n%4096 == 0 && ctx.Err() != nil {
+			err = fail.New(fail.Canceled, "the rewrite was stopped")
+			return false
+		}
+		w.record = append(w.record, opPut)
+		w.record = binary.AppendUvarint(w.record, t.number)
+		ids.Set(id, makeRef(len(w.memory.segments), len(w.record)))
+		w.record = append(w.record, t.view.memory.document(ref)...)
+		return true
+	})
+	return err
+}
+
+func (w *imageWriter) begin() { w.record = make([]byte, wal.HeaderSize, 4096) }
+
+// end hands the record on and makes it a segment of the memory, where its documents' refs already point.
+func (w *imageWriter) end() error {
+	record := slices.Clip(w.record)
+	w.record = nil
+	w.memory.adopt(record)
+	return w.emit(record)
+}

@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"fenec/engine/doc"
+)
+
+// CollectionInfo is one collection's schema and size.
+type CollectionInfo struct {
+	Schema    *doc.Schema // not to be changed
+	Documents int
+}
+
+// Collections lists the collections by name.
+func (db *DB) Collections() []CollectionInfo {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	infos := make([]CollectionInfo, 0, len(db.names))
+	for _, name := range db.names {
+		t := db.tables[name]
+		infos = append(infos, CollectionInfo{t.schema, t.Len()})
+	}
+	return infos
+}
+
+// Stats is what a database holds.
+type Stats struct {
+	Seq       uint64
+	Documents int
+	FileBytes int64
+	// LiveBytes are the documents' own: what a compact leaves of the file, about.
+	LiveBytes int64
+	// MemoryBytes is what the database holds in the heap: the mirror of its file and the indexes built.
+	MemoryBytes int64
+	Frozen      bool
+	Failed      error // the storage error that stopped writes, nil where none did
+}
+
+// fixedBytes is about what an open database takes beside what it counts.
+const fixedBytes = 4096
+
+// Stats counts what the database holds now.
+func (db *DB) Stats() Stats {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	s := Stats{
+		Seq: db.seq, FileBytes: db.log.Size(), MemoryBytes: fixedBytes + db.memory.bytes(),
+		Frozen: db.frozen, Failed: db.failed,
+	}
+	for _, t := range db.tables {
+		s.Documents += t.Len()
+		s.LiveBytes += t.live
+		s.MemoryBytes += t.bytes()
+	}
+	return s
+}

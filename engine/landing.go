@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+
+	"fenec/engine/wal"
+)
+
+// landing holds how to put back each block that is staged and not yet known to be written, in the order of the file.
+type landing struct {
+	mu     sync.Mutex
+	blocks []block
+}
+
+type block struct {
+	ticket  wal.Ticket
+	undo    []change
+	changes uint64
+}
+
+func (l *landing) add(b block) {
+	l.mu.Lock()
+	l.blocks = append(l.blocks, b)
+	l.mu.Unlock()
+}
+
+// landed lets go of what is written up to t.
+func (l *landing) landed(t wal.Ticket) {
+	l.mu.Lock()
+	n := 0
+	for n < len(l.blocks) && l.blocks[n].ticket <= t {
+		n++
+	}
+	l.blocks = slices.Delete(l.blocks, 0, n)
+	l.mu.Unlock()
+}
+
+// from takes out the blocks from first on.
+func (l *landing) from(first wal.Ticket) []block {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for n < len(l.blocks) && l.blocks[n].ticket < first {
+		n++
+	}
+	out := slices.Clone(l.blocks[n:])
+	l.blocks = l.blocks[:n]
+	return out
+}
+
+// storageFailed is called by the log as a write to the file or a sync of it has failed: writes stop, and the blocks
+// from first on, which are not in the file, are put back, so that a read sees none of what is answered with an error.
+func (db *DB) storageFailed(first wal.Ticket, err error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.failed = err
+	for _, b := range slices.Backward(db.landing.from(first)) {
+		undo(b.undo)
+		db.seq -= b.changes
+	}
+	db.opts.Log.Error().Err(err).Uint64("change", db.seq).Msg("storage failed: writes are stopped until the database is opened again")
+}

@@ -1,0 +1,67 @@
+package engine
+
+import "fenec/engine/doc"
+
+// segmentSize is what a segment grows to, in bytes, before the next begins. One block larger than it has a segment of
+// its own.
+const segmentSize = 1 << 20
+
+// memory mirrors the file in the heap: the records as they are on disk, in segments without pointers, so that the
+// garbage collector sees a segment and not its documents. A document is named by a ref: the segment's number above
+// refShift, its offset in the segment below.
+//
+// The last segment takes the next block; growing it may move its bytes, never their offsets, and the old bytes stay as
+// they are for whoever still writes them to disk.
+type memory struct {
+	segments [][]byte
+	sealed   int // segments before this one take no more
+}
+
+const (
+	refShift = 40
+	refMask  = 1<<refShift - 1
+)
+
+func makeRef(segment, offset int) uint64 { return uint64(segment)<<refShift | uint64(offset) }
+
+func (m *memory) document(ref uint64) doc.Document {
+	return doc.At(m.segments[ref>>refShift], ref&refMask)
+}
+
+// adopt takes a whole segment that is never appended to.
+func (m *memory) adopt(b []byte) (segment int) {
+	m.segments = append(m.segments, b)
+	m.sealed = len(m.segments)
+	return m.sealed - 1
+}
+
+// open names the segment the next block goes to and where in it the block begins.
+func (m *memory) open() (segment, start int) {
+	if n := len(m.segments); n > m.sealed {
+		if used := len(m.segments[n-1]); used < segmentSize {
+			return n - 1, used
+		}
+		m.sealed = n
+	}
+	m.segments = append(m.segments, nil)
+	return len(m.segments) - 1, 0
+}
+
+// bytes is what the segments hold on to.
+func (m *memory) bytes() int64 {
+	var n int64
+	for _, s := range m.segments {
+		n += int64(cap(s))
+	}
+	return n
+}
+
+// mark is a place in memory: everything staged before it is in the segments before it.
+type mark struct{ segment, offset int }
+
+func (m *memory) end() mark {
+	if n := len(m.segments); n > m.sealed {
+		return mark{n - 1, len(m.segments[n-1])}
+	}
+	return mark{len(m.segments), 0}
+}

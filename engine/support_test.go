@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/wal"
+	"fenec/internal/vfs/crashfs"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const file = "/t.fenec"
+
+var always = wal.Policy{Always: true}
+
+// inMemory is a new database on a file system of memory, closed as the test ends.
+func inMemory(tb testing.TB, o Options) *DB {
+	tb.Helper()
+	if o.FS == nil {
+		o.FS = crashfs.New(1)
+	}
+	db, err := Create(file, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { db.Close() })
+	return db
+}
+
+func reopen(tb testing.TB, o Options) *DB {
+	tb.Helper()
+	db, err := Open(file, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { db.Close() })
+	return db
+}
+
+func exec(db *DB, text string, params ...doc.Value) (Result, error) {
+	return db.Exec(context.Background(), Statement{text, params}, nil)
+}
+
+func mustExec(tb testing.TB, db *DB, text string, params ...doc.Value) Result {
+	tb.Helper()
+	res, err := exec(db, text, params...)
+	if err != nil {
+		tb.Fatalf("%s: %v", text, err)
+	}
+	return res
+}
+
+func wantRows(tb testing.TB, db *DB, text, want string) {
+	tb.Helper()
+	if got := string(mustExec(tb, db, text).Body); got != want {
+		tb.Errorf("%s:\n got %s\nwant %s", text, got, want)
+	}
+}
+
+func wantKind(tb testing.TB, err error, want fail.Kind) {
+	tb.Helper()
+	if got := fail.KindOf(err); got != want {
+		tb.Errorf("got the error %v of kind %d, want kind %d", err, got, want)
+	}
+}
+
+// dump is everything a database holds, for comparing two.
+func dump(tb testing.TB, db *DB) string {
+	tb.Helper()
+	out := ""
+	for _, c := range db.Collections() {
+		out += fmt.Sprintf("%s %v\n", c.Schema.Name, c.Schema.Fields)
+		out += string(mustExec(tb, db, "get "+c.Schema.Name).Body) + "\n"
+	}
+	return out
+}
+
+func image(tb testing.TB, db *DB) (b []byte, seq uint64) {
+	tb.Helper()
+	r, size, seq, err := db.OpenImage()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	b, err = io.ReadAll(r)
+	if err = errors.Join(err, r.Close()); err != nil {
+		tb.Fatal(err)
+	}
+	if int64(len(b)) != size {
+		tb.Fatalf("the image has %d bytes and said it would have %d", len(b), size)
+	}
+	return b, seq
+}

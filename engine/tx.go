@@ -1,0 +1,321 @@
+package engine
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/index"
+	"fenec/engine/query"
+	"fenec/engine/wal"
+)
+
+// maxBlock is the largest block, in bytes of its record.
+const maxBlock = 1 << 30
+
+// tx is the block under way: a query.Writer whose changes are in memory at once, written into the open segment as the
+// record they will be on disk, with what puts each of them back. There is one, the database's, and it is used under
+// the exclusive lock.
+type tx struct {
+	*reader
+
+	segment, start int
+	changes        uint64
+	undo           []change
+
+	built   *building // the index the statement declares, built beside the database
+	touched []touch   // documents put by the statement under way, for the unique indexes to judge
+}
+
+// change is how to put one change back.
+type change struct {
+	table *table
+	id    int64
+	old   uint64
+	had   bool
+	next  int64
+	other func() // a schema change
+}
+
+type touch struct {
+	table *table
+	id    int64
+}
+
+// begin starts a block.
+func (x *tx) begin() {
+	x.segment, x.start = x.db.memory.open()
+	x.changes = 0
+	x.undo = nil
+	x.built = nil
+	x.touched = x.touched[:0]
+	x.append(make([]byte, recordHead))
+}
+
+// record is the block's record so far.
+func (x *tx) record() []byte { return x.db.memory.segments[x.segment][x.start:] }
+
+func (x *tx) append(b []byte) {
+	s := &x.db.memory.segments[x.segment]
+	*s = append(*s, b...)
+}
+
+// rollback puts everything of the block back.
+func (x *tx) rollback() {
+	undo(x.undo)
+	s := &x.db.memory.segments[x.segment]
+	*s = (*s)[:x.start]
+	x.db.seq -= x.changes
+	x.changes, x.undo = 0, nil
+}
+
+// undo puts changes back, the latest first.
+func undo(changes []change) {
+	for _, c := range slices.Backward(changes) {
+		switch {
+		case c.other != nil:
+			c.other()
+		case c.had:
+			c.table.put(c.id, c.old)
+		default:
+			c.table.remove(c.id)
+		}
+		if c.table != nil {
+			c.table.next = c.next
+		}
+	}
+}
+
+// land closes the block and stages its record, which fixes its place in the file. A block without changes has no
+// record.
+func (x *tx) land() (landed bool) {
+	db := x.db
+	if x.changes == 0 {
+		x.rollback()
+		return false
+	}
+	rec := x.record()
+	binary.LittleEndian.PutUint64(rec[wal.HeaderSize:], db.seq)
+	binary.LittleEndian.PutUint64(rec[wal.HeaderSize+8:], uint64(db.opts.Clock().UnixMilli()))
+	db.last = db.log.Stage(wal.Block, rec)
+	db.landing.add(block{ticket: db.last, undo: x.undo, changes: x.changes})
+	x.undo = nil
+	return true
+}
+
+// counts that one more change is in the block.
+func (x *tx) count() {
+	x.changes++
+	x.db.seq++
+}
+
+// fits refuses a block that would pass maxBlock with n more bytes.
+func (x *tx) fits(n int) error {
+	if len(x.record())+n > maxBlock {
+		return fail.New(fail.TooLarge, "the statement writes more than %d bytes at once", maxBlock)
+	}
+	return nil
+}
+
+// NextID hands out an id, 0 where none are left.
+func (x *tx) NextID(name string) int64 {
+	t := x.db.tables[name]
+	id := t.next
+	if id == 0 {
+		return 0
+	}
+	x.undo = append(x.undo, change{table: t, next: id, other: noChange})
+	t.take(id)
+	return id
+}
+
+// TakeID moves the counter past an id a document brought along.
+func (x *tx) TakeID(name string, id int64) {
+	t := x.db.tables[name]
+	if t.next == 0 || id < t.next {
+		return
+	}
+	x.undo = append(x.undo, change{table: t, next: t.next, other: noChange})
+	t.take(id)
+}
+
+func noChange() {}
+
+// Put makes d the document of its id; d is copied.
+func (x *tx) Put(name string, d doc.Document) error {
+	if err := x.fits(len(d) + binary.MaxVarintLen64 + 1); err != nil {
+		return err
+	}
+	t := x.db.tables[name]
+	s := &x.db.memory.segments[x.segment]
+	*s = append(*s, opPut)
+	*s = binary.AppendUvarint(*s, t.number)
+	at := len(*s)
+	*s = append(*s, d...)
+	id := d.ID()
+	c := change{table: t, id: id, next: t.next}
+	c.old, c.had = t.put(id, makeRef(x.segment, at))
+	x.undo = append(x.undo, c)
+	x.count()
+	if len(t.derived) > 0 {
+		x.touched = append(x.touched, touch{t, id})
+	}
+	return nil
+}
+
+// Delete takes the document of id out, where there is one.
+func (x *tx) Delete(name string, id int64) error {
+	if err := x.fits(2*binary.MaxVarintLen64 + 1); err != nil {
+		return err
+	}
+	t := x.db.tables[name]
+	c := change{table: t, id: id, next: t.next}
+	if c.old, c.had = t.remove(id); !c.had {
+		return nil
+	}
+	s := &x.db.memory.segments[x.segment]
+	*s = appendNumbers(*s, opDelete, t.number, uint64(id))
+	x.undo = append(x.undo, c)
+	x.count()
+	return nil
+}
+
+// EndStatement judges the unique values of what the statement wrote.
+func (x *tx) EndStatement() error {
+	for _, w := range x.touched {
+		if err := w.table.judge(w.id); err != nil {
+			return err
+		}
+	}
+	x.touched = x.touched[:0]
+	return nil
+}
+
+// judge refuses where another document holds a unique value of the one with id.
+func (t *table) judge(id int64) error {
+	for _, x := range t.derived {
+		if x.kind != doc.IndexUnique {
+			continue
+		}
+		if t.Get(id) == nil {
+			return nil
+		}
+		if err := x.alone(t.Get, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func errTaken(x *derived, v doc.Value, id int64) error {
+	return fail.New(fail.Conflict, "%s of %s is unique, and %s is the value of the document with id %d", x.on, x.table.schema.Name, doc.Describe(v), id)
+}
+
+// holder is another document than id with the value v, of those get finds; 0 where there is none.
+func (x *derived) holder(get func(id int64) doc.Document, v doc.Value, id int64) (other int64) {
+	if v.Kind == doc.Null {
+		return 0
+	}
+	x.built().hash.Ascend(doc.Hash(v), func(at int64) bool {
+		if at != id && doc.Equal(x.value(get(at)), v) {
+			other = at
+		}
+		return other == 0
+	})
+	return other
+}
+
+// CreateCollection begins a collection.
+func (x *tx) CreateCollection(s *doc.Schema) error {
+	if x.db.tables[s.Name] != nil {
+		return fail.New(fail.Conflict, "collection %s exists already", s.Name)
+	}
+	counted := x.db.counted
+	t := x.db.addTable(counted+1, s.Clone())
+	x.append(appendSchema(nil, opCreate, t.number, t.schema))
+	x.schemaChanged(func() {
+		x.db.removeTable(t)
+		x.db.counted = counted
+	})
+	return nil
+}
+
+// DropCollection ends a collection and every document in it.
+func (x *tx) DropCollection(name string) error {
+	t := x.db.tables[name]
+	x.db.removeTable(t)
+	x.append(binary.AppendUvarint([]byte{opDrop}, t.number))
+	x.schemaChanged(func() { x.db.insertTable(t) })
+	return nil
+}
+
+// CreateIndex declares an index on a field or path. Documents that already share a unique value refuse it.
+func (x *tx) CreateIndex(name, on string, kind doc.IndexKind) error {
+	t := x.db.tables[name]
+	before := t.schema
+	s := before.Clone()
+	if f := s.Field(on); f != nil {
+		f.Index = kind
+	} else {
+		s.Paths = append(s.Paths, doc.PathIndex{Path: on, Index: kind})
+	}
+	built := x.built
+	if built != nil && built.declares(t, on, kind) {
+		built.catchUp()
+		t.derived = append(t.derived, built.index)
+	} else {
+		built = nil
+	}
+	t.follow(s)
+	x.db.version++
+	x.append(appendSchema(nil, opSchema, t.number, s))
+	x.schemaChanged(func() {
+		t.follow(before)
+		x.db.version++
+	})
+	if kind != doc.IndexUnique {
+		return nil
+	}
+	if built != nil {
+		return built.distinctChanges()
+	}
+	return t.index(on).distinct(t.Get, t.ids)
+}
+
+// distinct refuses where two of the documents ids lists and get finds share a value.
+func (x *derived) distinct(get func(id int64) doc.Document, ids *index.IDs) (err error) {
+	ids.Ascend(1, func(id int64, _ uint64) bool {
+		err = x.alone(get, id)
+		return err == nil
+	})
+	return err
+}
+
+// alone refuses where a document shares its value with that of id.
+func (x *derived) alone(get func(id int64) doc.Document, id int64) error {
+	v := x.value(get(id))
+	if other := x.holder(get, v, id); other != 0 {
+		return errTaken(x, v, other)
+	}
+	return nil
+}
+
+func (x *tx) schemaChanged(back func()) {
+	x.undo = append(x.undo, change{other: back})
+	x.count()
+}
+
+// reader is the query.Reader of a database, under its lock.
+type reader struct{ db *DB }
+
+func (r *reader) Names() []string { return r.db.names }
+
+func (r *reader) SchemaVersion() uint64 { return r.db.version }
+
+func (r *reader) Table(name string) query.Table {
+	if t := r.db.tables[name]; t != nil {
+		return t
+	}
+	return nil
+}
