@@ -94,7 +94,7 @@ func (n *Node) handle(r *http1.Request) http1.Answer {
 			return err.Answer()
 		}
 		if ok {
-			return n.serveTenant(r, tenant, rest)
+			return n.serveTenant(r, string(tenant), rest)
 		}
 	}
 	path := splitPath(r.Path)

@@ -3,6 +3,7 @@ package http1
 import (
 	"net/http"
 	"strconv"
+	"time"
 )
 
 // Answer is what a handler answers. Its slices must stay as they are until the
@@ -20,8 +21,9 @@ type Answer struct {
 	Length int64
 
 	// Raw is a complete head and body, or a head whose body Stream writes, sent
-	// as it is: the loop adds nothing and frames nothing. Its author heeds HEAD
-	// and Request.KeepAlive.
+	// as it is: the loop adds nothing and frames nothing. It begins with
+	// "HTTP/1.", and its author heeds HEAD and Request.KeepAlive. A Stream beside
+	// it always runs; Length tells only whether the body has one.
 	Raw []byte
 
 	// Close ends the connection after the answer.
@@ -42,8 +44,8 @@ var statusLines = func() (t [600][]byte) {
 func bodiless(status int) bool { return status < 200 || status == 204 || status == 304 }
 
 // appendHead appends the head of an answer whose body has that many bytes, or
-// is chunked where length is negative.
-func appendHead(dst []byte, a *Answer, r *Request, length int64, closing bool) []byte {
+// is chunked where length is negative, written at a time.
+func appendHead(dst []byte, a *Answer, r *Request, length int64, now time.Time, closing bool) []byte {
 	if a.Status > 0 && a.Status < len(statusLines) && statusLines[a.Status] != nil {
 		dst = append(dst, statusLines[a.Status]...)
 	} else {
@@ -66,7 +68,7 @@ func appendHead(dst []byte, a *Answer, r *Request, length int64, closing bool) [
 	dst = append(dst, "X-Request-Id: "...)
 	dst = append(dst, r.ID...)
 	dst = append(dst, "\r\nDate: "...)
-	dst = append(dst, date()...)
+	dst = append(dst, date(now)...)
 	if closing {
 		dst = append(dst, "\r\nConnection: close"...)
 	}

@@ -18,6 +18,7 @@ type conn struct {
 	socket syscall.RawConn // nil where there is none
 	remote netip.AddrPort
 	began  time.Time
+	now    time.Time // when the last answer was written, or the connection began
 
 	parser   headParser
 	req      Request
@@ -25,12 +26,14 @@ type conn struct {
 	idleness bool   // between requests: a shutdown may end the wait
 
 	scratch []byte // headRoom bytes, then what Request.Scratch gives
+	usual   int    // the longest body lately, where the scratch buffer may hold it
 	head    []byte // heads, and small bodies beside them
 	id      [16]byte
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{server: s, began: time.Now(), socket: socket(nc)}
+	now := time.Now()
+	c := &conn{server: s, began: now, now: now, socket: socket(nc)}
 	c.inbound = inbound{nc: nc, buf: make([]byte, readBuffer), awake: c.awoke}
 	c.outbound.init(nc)
 	c.req.conn, c.req.ctx.conn = c, c
@@ -72,7 +75,7 @@ func (c *conn) readHead() error {
 	if c.server.draining.Load() && c.start == c.end {
 		return io.EOF
 	}
-	until := time.Now().Add(c.server.idle())
+	until := c.now.Add(c.server.idle())
 	c.idleness = true
 	for {
 		if c.start < c.end {
@@ -122,6 +125,9 @@ func (c *conn) begin() {
 	c.parser.reset()
 	if cap(c.head) > keepBuffer {
 		c.head = nil
+	}
+	if cap(c.scratch) > 2*keepBuffer {
+		c.scratch = nil
 	}
 	r := &c.req
 	r.Method, r.Target, r.Path, r.Query, r.Headers, r.Head, r.Host, r.ID = "", nil, nil, nil, nil, nil, nil, nil

@@ -14,9 +14,8 @@ type stamp struct {
 
 var lastStamp atomic.Pointer[stamp]
 
-// date is now as a Date field has it, formatted once a second.
-func date() []byte {
-	now := time.Now()
+// date is a time as a Date field has it, formatted once a second.
+func date(now time.Time) []byte {
 	if s := lastStamp.Load(); s != nil && s.second == now.Unix() {
 		return s.text
 	}

@@ -10,15 +10,16 @@ import (
 type Error struct {
 	Status  int
 	Message string
+	kept    bool // the framing is not in doubt: the connection may go on
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// Answer is the refusal of the request. Every Error is about framing, so the
+// Answer is the refusal of the request. Where the framing is in doubt the
 // connection closes after it.
 func (e *Error) Answer() Answer {
 	a := ErrorAnswer(e.Status, e.Message)
-	a.Close = true
+	a.Close = !e.kept
 	return a
 }
 

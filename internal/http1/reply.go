@@ -3,6 +3,7 @@ package http1
 import (
 	"errors"
 	"runtime/debug"
+	"time"
 	"unsafe"
 )
 
@@ -16,8 +17,11 @@ func (c *conn) answer() bool {
 		a.Close = true
 	}
 	closing := a.Close || r.close || c.server.draining.Load() || !r.discardable()
-	c.skip = r.ctx.seal()
+	c.skip, c.now = r.ctx.seal(), time.Now()
 	err := c.send(r, &a, closing)
+	if a.Stream != nil {
+		c.now = time.Now()
+	}
 	r.ctx.end()
 	if err != nil {
 		return false
@@ -62,7 +66,7 @@ func (c *conn) send(r *Request, a *Answer, closing bool) error {
 	} else if r.Minor == 0 {
 		mode = writePlain
 	}
-	c.head = appendHead(c.head, a, r, length, closing)
+	c.head = appendHead(c.head, a, r, length, c.now, closing)
 	if r.Method == "HEAD" || bodiless(a.Status) {
 		return c.write(c.head)
 	}
@@ -70,10 +74,13 @@ func (c *conn) send(r *Request, a *Answer, closing bool) error {
 }
 
 func (c *conn) sendWhole(r *Request, a *Answer, closing bool) error {
-	c.head = appendHead(c.head, a, r, int64(len(a.Body)), closing)
+	c.head = appendHead(c.head, a, r, int64(len(a.Body)), c.now, closing)
 	body := a.Body
 	if r.Method == "HEAD" || bodiless(a.Status) {
 		body = nil
+	}
+	if n := len(body); n > c.usual && n <= keepBuffer-headRoom {
+		c.usual = n + n/4 // so that the next one like it fits the scratch buffer
 	}
 	switch {
 	case len(body) == 0:
@@ -93,10 +100,14 @@ func (c *conn) sendWhole(r *Request, a *Answer, closing bool) error {
 // Scratch is a buffer of length 0 that the handler may append the answer's body
 // into: given back as Answer.Body, or grown from there by append, it goes out
 // with its head in one write and is not copied.
-func (r *Request) Scratch() []byte {
+func (r *Request) Scratch() []byte { return r.Grow(0) }
+
+// Grow is Scratch with room for n bytes at least. Up to 64 KiB the room is kept
+// for the connection's next requests.
+func (r *Request) Grow(n int) []byte {
 	c := r.conn
-	if c.scratch == nil {
-		c.scratch = make([]byte, headRoom, readBuffer)
+	if want := headRoom + max(n, c.usual); cap(c.scratch) < want {
+		c.scratch = make([]byte, headRoom, max(want, readBuffer))
 	}
 	return c.scratch[headRoom:headRoom]
 }
@@ -109,7 +120,7 @@ func (c *conn) scratched(body []byte) bool {
 // stream writes the head and lets the handler write the body.
 func (c *conn) stream(r *Request, a *Answer, mode writerMode, head []byte) error {
 	w := &Writer{conn: c, mode: mode, left: a.Length, held: append(make([]byte, 0, streamBlock+64), head...)}
-	if mode == writeChunked || mode == writePlain && a.Raw == nil {
+	if a.Length == 0 {
 		r.ctx.streaming()
 	}
 	err := c.pump(a, w)

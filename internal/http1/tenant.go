@@ -26,17 +26,19 @@ func ValidTenant[T string | []byte](name T) bool {
 // it, which always begins with a slash and has its leading empty segments
 // skipped. ok is false for a path that is none of a tenant's. The tenant's
 // segment is literal: a name ValidTenant refuses is an Error with status 400.
-func SplitTenant(path []byte) (tenant string, rest []byte, ok bool, err *Error) {
+func SplitTenant(path []byte) (tenant, rest []byte, ok bool, err *Error) {
 	segment, rest := cutSegment(path)
 	if len(segment) != 1 || segment[0] != 't' {
-		return "", nil, false, nil
+		return nil, nil, false, nil
 	}
 	name, rest := cutSegment(rest)
 	if len(name) == 0 {
-		return "", nil, false, nil
+		return nil, nil, false, nil
 	}
 	if !ValidTenant(name) {
-		return "", nil, true, refuse(400, "a tenant's name is 1 to %d of a-z, 0-9, _ and -, got %q", MaxTenant, clip(name))
+		err = refuse(400, "a tenant's name is 1 to %d of a-z, 0-9, _ and -, got %q", MaxTenant, clip(name))
+		err.kept = true
+		return nil, nil, true, err
 	}
 	for len(rest) > 1 && rest[1] == '/' {
 		rest = rest[1:]
@@ -44,7 +46,7 @@ func SplitTenant(path []byte) (tenant string, rest []byte, ok bool, err *Error) 
 	if len(rest) == 0 {
 		rest = root
 	}
-	return string(name), rest, true, nil
+	return name, rest, true, nil
 }
 
 // cutSegment takes the first segment that is not empty off a path; the rest

@@ -1,0 +1,167 @@
+package router
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"strings"
+
+	"fenec/engine/fail"
+	"fenec/internal/http1"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Handle answers one request: a tenant's goes to its node, the rest is the router's own.
+func (rt *Router) Handle(r *http1.Request) http1.Answer {
+	a := rt.route(r)
+	rt.metrics.answered(a.Status)
+	return a
+}
+
+func (rt *Router) route(r *http1.Request) http1.Answer {
+	name, _, ok, bad := http1.SplitTenant(r.Path)
+	switch {
+	case bad != nil:
+		return http1.ErrorAnswer(bad.Status, bad.Message)
+	case ok:
+		return rt.forward(r, string(name))
+	}
+	switch path := segments(r.Path); {
+	case len(path) == 1 && path[0] == "_health":
+		return rt.health(r)
+	case len(path) == 1 && path[0] == "_metrics":
+		return rt.showMetrics(r)
+	case len(path) >= 1 && path[0] == "_shard":
+		return rt.shard(r, path[1:])
+	}
+	return http1.ErrorAnswer(404, "there is no such route: a tenant's begin with /t/<tenant>/, the router's own with /_shard/")
+}
+
+// segments is a path's segments, empty ones skipped.
+func segments(path []byte) []string {
+	return strings.FieldsFunc(string(path), func(c rune) bool { return c == '/' })
+}
+
+func (rt *Router) health(r *http1.Request) http1.Answer {
+	return byMethod(r, methods{"GET": func() http1.Answer {
+		return jsonAnswer(200, struct {
+			Status  string `json:"status"`
+			Role    string `json:"role"`
+			Version string `json:"version"`
+		}{"ok", "router", rt.config.Version})
+	}})
+}
+
+func (rt *Router) showMetrics(r *http1.Request) http1.Answer {
+	if !rt.authorized(r) {
+		return unauthorized()
+	}
+	return byMethod(r, methods{"GET": func() http1.Answer {
+		var text bytes.Buffer
+		rt.metrics.set.WritePrometheus(&text)
+		return http1.Answer{Status: 200, Body: text.Bytes(), Headers: []http1.Header{
+			{Name: []byte("Content-Type"), Value: []byte("text/plain; version=0.0.4; charset=utf-8")}}}
+	}})
+}
+
+// authorized reports whether a request carries the router's token, where it has one.
+func (rt *Router) authorized(r *http1.Request) bool {
+	if rt.config.Token == "" {
+		return true
+	}
+	scheme, token, _ := bytes.Cut(r.Get("Authorization"), []byte{' '})
+	sum := sha256.Sum256(bytes.TrimLeft(token, " "))
+	return subtle.ConstantTimeCompare(sum[:], rt.token[:]) == 1 && fold(scheme, "bearer")
+}
+
+func unauthorized() http1.Answer {
+	a := http1.ErrorAnswer(401, "this route wants the router's token: Authorization: Bearer <token>")
+	a.Headers = append(a.Headers[:len(a.Headers):len(a.Headers)],
+		http1.Header{Name: []byte("WWW-Authenticate"), Value: []byte("Bearer")})
+	return a
+}
+
+// methods is what a route does, by method.
+type methods map[string]func() http1.Answer
+
+// byMethod runs the route's function for the request's method. HEAD is GET; OPTIONS and any other name what there is.
+func byMethod(r *http1.Request, m methods) http1.Answer {
+	method := r.Method
+	if method == "HEAD" {
+		method = "GET"
+	}
+	if do := m[method]; do != nil {
+		return do()
+	}
+	var allowed []string
+	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE"} {
+		if m[method] != nil || method == "HEAD" && m["GET"] != nil {
+			allowed = append(allowed, method)
+		}
+	}
+	allowed = append(allowed, "OPTIONS")
+	allow := http1.Header{Name: []byte("Allow"), Value: []byte(strings.Join(allowed, ", "))}
+	if r.Method == "OPTIONS" {
+		return http1.Answer{Status: 204, Headers: []http1.Header{allow}}
+	}
+	a := http1.ErrorAnswer(405, "this route takes "+strings.Join(allowed, ", ")+", not "+r.Method)
+	a.Headers = append(a.Headers[:len(a.Headers):len(a.Headers)], allow)
+	return a
+}
+
+// refusal is an error with the status it is answered with.
+type refusal struct {
+	status  int
+	message string
+}
+
+func (e *refusal) Error() string { return e.message }
+
+// answerError is the answer to a change that did not come about.
+func answerError(err error) http1.Answer {
+	var refused *refusal
+	var node *nodeError
+	switch {
+	case errors.As(err, &refused):
+		return http1.ErrorAnswer(refused.status, refused.message)
+	case errors.As(err, &node):
+		return http1.ErrorAnswer(502, err.Error())
+	}
+	switch fail.KindOf(err) {
+	case fail.Full:
+		return http1.ErrorAnswer(507, "the directory cannot be written: "+err.Error())
+	case fail.Closed:
+		return http1.ErrorAnswerRetry(503, "the router is closing", 1)
+	}
+	return http1.ErrorAnswer(500, "the directory cannot be written: "+err.Error())
+}
+
+// jsonAnswer is a value as JSON.
+func jsonAnswer(status int, value any) http1.Answer {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return http1.ErrorAnswer(500, "the answer cannot be written as JSON")
+	}
+	return http1.Answer{Status: status, Headers: http1.JSON, Body: body}
+}
+
+// readJSON reads a request's body into value: one JSON object with no field that value has not, or nothing.
+func readJSON(r *http1.Request, value any) error {
+	body, err := r.Body(maxAdminAnswer)
+	if err != nil {
+		var bad *http1.Error
+		if errors.As(err, &bad) {
+			return &refusal{bad.Status, bad.Message}
+		}
+		return &refusal{400, "the body could not be read"}
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(body, value, json.RejectUnknownMembers(true)); err != nil {
+		return &refusal{400, "the body is not the JSON object that is wanted: " + plainJSONError(err)}
+	}
+	return nil
+}
