@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"regexp"
 	"strconv"
@@ -89,6 +90,25 @@ func (s *settings) duration(name string) time.Duration {
 		return 0
 	}
 	return d
+}
+
+// wait reads a duration that is above zero.
+func (s *settings) wait(name string) time.Duration {
+	d := s.duration(name)
+	if d == 0 {
+		s.refuse(name, "a time above zero")
+	}
+	return d
+}
+
+// address reads what to listen on.
+func (s *settings) address(name string) string {
+	text := s.c.String(name)
+	_, port, err := net.SplitHostPort(text)
+	if _, portErr := strconv.ParseUint(port, 10, 16); err != nil || portErr != nil {
+		s.refuse(name, "an address such as 127.0.0.1:8090")
+	}
+	return text
 }
 
 func parseDuration(text string) (time.Duration, error) {

@@ -31,7 +31,7 @@ func nodeCommand() *cli.Command {
 	flags = append(flags, secret("admin-token", "The `TOKEN` that opens /_admin/, which is off without one.")...)
 	flags = append(flags,
 		value("sync", "250", "How long an answered write may stay off the disk: always (none), `MS` milliseconds, or off (until the tenant closes)."),
-		value("idle-close", "300", "Close a tenant after this `TIME` without a request."),
+		value("idle-close", "300", "Close a tenant after this `TIME` without a request. 0 is never."),
 		value("max-memory", "0", "Past this many `MIB` held by open tenants, close idle ones first. 0 is no limit."),
 		value("max-connections", "1024", "Past this `NUMBER` of connections, answer 503."),
 		value("idle-timeout", "60", "Close a connection after this `TIME` without a request."),
@@ -51,9 +51,10 @@ func nodeCommand() *cli.Command {
 	}
 }
 
-func nodeConfig(c *cli.Context) (node.Config, error) {
+func nodeConfig(c *cli.Context) (config node.Config, address string, err error) {
 	s := settings{c: c}
-	config := node.Config{
+	address = s.address("http")
+	config = node.Config{
 		Dir:              s.text("dir"),
 		File:             s.text("file"),
 		DataToken:        s.secret("http-token"),
@@ -62,7 +63,7 @@ func nodeConfig(c *cli.Context) (node.Config, error) {
 		IdleClose:        s.duration("idle-close"),
 		MaxMemory:        s.mebibytes("max-memory"),
 		MaxConnections:   s.count("max-connections", 1),
-		IdleTimeout:      s.duration("idle-timeout"),
+		IdleTimeout:      s.wait("idle-timeout"),
 		Drain:            s.duration("drain"),
 		StatementTimeout: s.duration("statement-timeout"),
 		ReadOnly:         s.boolean("http-read-only"),
@@ -72,22 +73,22 @@ func nodeConfig(c *cli.Context) (node.Config, error) {
 		Version:          version,
 	}
 	if s.err != nil {
-		return config, s.err
+		return config, address, s.err
 	}
-	if err := config.Validate(s.text("http")); err != nil {
-		return config, usagef("%s", err)
+	if err := config.Validate(address); err != nil {
+		return config, address, usagef("%s", err)
 	}
-	return config, noArguments(c)
+	return config, address, noArguments(c)
 }
 
 func runNode(c *cli.Context) error {
-	config, err := nodeConfig(c)
+	config, address, err := nodeConfig(c)
 	if err != nil {
 		return err
 	}
 	config.Log = newLog(c.App.ErrWriter)
 	stop := signals(config.Log)
-	l, err := listen(c.String("http"))
+	l, err := listen(address)
 	if err != nil {
 		return err
 	}

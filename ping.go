@@ -37,7 +37,7 @@ func pingCommand() *cli.Command {
 
 func ping(c *cli.Context) error {
 	s := settings{c: c}
-	timeout := s.duration("timeout")
+	timeout := s.wait("timeout")
 	if s.err != nil {
 		return s.err
 	}
@@ -47,9 +47,6 @@ func ping(c *cli.Context) error {
 	target, err := httpURL(c.Args().First())
 	if err != nil {
 		return err
-	}
-	if timeout == 0 {
-		return usagef("--timeout wants a time, got 0")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

@@ -45,11 +45,12 @@ func shardCommand() *cli.Command {
 
 func runShard(c *cli.Context) error {
 	s := settings{c: c}
+	address := s.address("listen")
 	config := router.Config{
 		Directory:       s.text("directory"),
 		Token:           s.secret("token"),
-		UpstreamTimeout: s.duration("upstream-timeout"),
-		IdleTimeout:     s.duration("idle-timeout"),
+		UpstreamTimeout: s.wait("upstream-timeout"),
+		IdleTimeout:     s.wait("idle-timeout"),
 		MaxConnections:  s.count("max-connections", 1),
 		Insecure:        s.boolean("insecure"),
 		TLSCert:         s.text("tls-cert"),
@@ -60,7 +61,7 @@ func runShard(c *cli.Context) error {
 	if s.err != nil {
 		return s.err
 	}
-	if err := config.Validate(s.text("listen")); err != nil {
+	if err := config.Validate(address); err != nil {
 		return usagef("%s", err)
 	}
 	if err := noArguments(c); err != nil {
@@ -68,7 +69,7 @@ func runShard(c *cli.Context) error {
 	}
 	config.Log = newLog(c.App.ErrWriter)
 	stop := signals(config.Log)
-	l, err := listen(s.text("listen"))
+	l, err := listen(address)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// upProcess is a running fenec up and what it printed.
+type upProcess struct {
+	cmd     *exec.Cmd
+	printed string
+	stderr  *bytes.Buffer
+}
+
+// startUp runs fenec up in a directory and waits for its last line.
+func startUp(t *testing.T, dir string, listen string) *upProcess {
+	t.Helper()
+	cmd := exec.Command(binary(t), "up", "--listen", listen)
+	cmd.Dir = dir
+	up := &upProcess{cmd: cmd, stderr: new(bytes.Buffer)}
+	cmd.Stderr = up.stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	timer := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+	defer timer.Stop()
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		up.printed += lines.Text() + "\n"
+		if strings.HasPrefix(lines.Text(), "Ctrl-C") {
+			return up
+		}
+	}
+	cmd.Wait()
+	t.Fatalf("fenec up ended or hung: %s%s", up.printed, up.stderr)
+	return nil
+}
+
+func (up *upProcess) stop(t *testing.T) {
+	t.Helper()
+	up.cmd.Process.Signal(syscall.SIGTERM)
+	if err := up.cmd.Wait(); err != nil {
+		t.Errorf("fenec up ended with %v: %s", err, up.stderr)
+	}
+	if strings.Contains(up.stderr.String(), "DATA RACE") {
+		t.Errorf("a data race: %s", up.stderr)
+	}
+}
+
+// router is the router's URL as printed.
+func (up *upProcess) router(t *testing.T) string {
+	t.Helper()
+	for line := range strings.Lines(up.printed) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "router" {
+			return f[1]
+		}
+	}
+	t.Fatalf("no router in %q", up.printed)
+	return ""
+}
+
+func TestUpPrintsThreeCurlLinesThatWorkOnEveryStart(t *testing.T) {
+	dir := t.TempDir()
+	for start := range 3 {
+		up := startUp(t, dir, "127.0.0.1:0")
+		var ran []string
+		for line := range strings.Lines(up.printed) {
+			line = strings.TrimSpace(line)
+			if !strings.HasPrefix(line, "curl ") {
+				continue
+			}
+			// -f makes curl's exit code tell of a refusal; the line is as printed.
+			shell := exec.Command("bash", "-c", "curl() { command curl -sS --fail-with-body \"$@\"; }\n"+line)
+			out, err := shell.CombinedOutput()
+			if err != nil {
+				t.Errorf("start %d: %s: %v %s", start, line, err, out)
+			}
+			ran = append(ran, string(out))
+		}
+		if len(ran) != 3 {
+			t.Fatalf("start %d: %d curl lines in %q, want 3", start, len(ran), up.printed)
+		}
+		if !strings.Contains(ran[0], "the first note") || !strings.Contains(ran[2], "from the shell") {
+			t.Errorf("start %d: the lines answer %q", start, ran)
+		}
+		if start > 0 && !strings.Contains(ran[0], "from the shell") {
+			t.Errorf("start %d: what an earlier start was told is gone: %q", start, ran[0])
+		}
+		up.stop(t)
+	}
+}
+
+func TestUpTwiceInOneDirectoryIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	up := startUp(t, dir, "127.0.0.1:0")
+	second := exec.Command(binary(t), "up", "--listen", "127.0.0.1:0")
+	second.Dir = dir
+	out, err := second.CombinedOutput()
+	if second.ProcessState.ExitCode() != exitFailed || bytes.Count(out, []byte("\n")) != 1 {
+		t.Errorf("a second fenec up: %v %q, want exit code 1 and a sentence", err, out)
+	}
+	info, err := os.Stat(filepath.Join(dir, upData, "n1.token"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the token's file: %v %v, want mode 0600", info, err)
+	}
+	up.stop(t)
+}
+
+func TestUpTakesThePortsAfterItsOwn(t *testing.T) {
+	got, err := upAddresses("localhost:8090")
+	if want := "localhost:8090 localhost:8091 localhost:8092"; err != nil || strings.Join(got, " ") != want {
+		t.Errorf("addresses %v, %v, want %s", got, err, want)
+	}
+	got, err = upAddresses("[::1]:0")
+	if want := "[::1]:0 [::1]:0 [::1]:0"; err != nil || strings.Join(got, " ") != want {
+		t.Errorf("addresses %v, %v, want %s", got, err, want)
+	}
+}
