@@ -5,12 +5,14 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"strconv"
 	"strings"
 
 	"fenec/engine/fail"
 	"fenec/internal/http1"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Handle answers one request: a tenant's goes to its node, the rest is the router's own.
@@ -26,7 +28,7 @@ func (rt *Router) route(r *http1.Request) http1.Answer {
 	case bad != nil:
 		return http1.ErrorAnswer(bad.Status, bad.Message)
 	case ok:
-		return rt.forward(r, string(name))
+		return rt.forward(r, name)
 	}
 	switch path := segments(r.Path); {
 	case len(path) == 1 && path[0] == "_health":
@@ -161,7 +163,22 @@ func readJSON(r *http1.Request, value any) error {
 		return nil
 	}
 	if err := json.Unmarshal(body, value, json.RejectUnknownMembers(true)); err != nil {
-		return &refusal{400, "the body is not the JSON object that is wanted: " + plainJSONError(err)}
+		return &refusal{400, "the body is not the JSON object that is wanted" + where(err)}
 	}
 	return nil
+}
+
+// where says what an error of the JSON package is about, without that package's names for things.
+func where(err error) string {
+	var syntax *jsontext.SyntacticError
+	var meaning *json.SemanticError
+	switch {
+	case errors.As(err, &syntax):
+		return ": no JSON from byte " + strconv.FormatInt(syntax.ByteOffset, 10) + " on"
+	case errors.As(err, &meaning) && errors.Is(meaning.Err, json.ErrUnknownName):
+		return ": there is no member " + strings.TrimPrefix(string(meaning.JSONPointer), "/")
+	case errors.As(err, &meaning) && meaning.JSONPointer != "":
+		return ": " + strings.TrimPrefix(string(meaning.JSONPointer), "/") + " is of the wrong kind"
+	}
+	return ""
 }

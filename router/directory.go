@@ -1,0 +1,367 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"fenec/engine"
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/wal"
+	"fenec/internal/vfs"
+
+	"github.com/go-json-experiment/json"
+	"github.com/rs/zerolog"
+)
+
+// directory is the router's only state: which nodes there are and where each tenant is. It is a file of the engine with
+// two collections, and maps made of it that no writer blocks. A change is one statement, written and synced before the
+// maps change and before anyone is answered.
+//
+// Changes of different tenants run at once and share a sync. Changes of one tenant are made one after the other by
+// whoever holds its operation (see operations).
+type directory struct {
+	db   *engine.DB
+	lock io.Closer
+	log  zerolog.Logger
+	open func(name, addr, token string) (*node, error) // makes a node's object
+
+	nodes   atomic.Pointer[map[string]*node] // replaced whole under mu
+	tenants placements
+	mu      sync.Mutex // node.holds, node.removed and the replacing of nodes
+}
+
+// schema is what the file holds. The state of a tenant is a name of stateNames; stale is names of nodes with spaces
+// between.
+var schema = []string{
+	`create collection if not exists nodes (name text required @unique, addr text required, token text required)`,
+	`create collection if not exists tenants (name text required @unique, node text required, state text required,
+		target text, token text, stale text)`,
+}
+
+// openDirectory opens the file at path, or makes it, and reads it into the maps.
+func openDirectory(fs vfs.FS, path string, o engine.Options, open func(name, addr, token string) (*node, error)) (*directory, error) {
+	lock, err := fs.Lock(path + ".lock")
+	if errors.Is(err, vfs.ErrLocked) {
+		return nil, errors.New("the directory is in use by another router")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the directory cannot be locked: %s", vfs.Reason(err))
+	}
+	d := &directory{lock: lock, log: o.Log, open: open}
+	d.nodes.Store(&map[string]*node{})
+	o.FS, o.Sync = fs, wal.Policy{Always: true}
+	if _, err = fs.Stat(path); errors.Is(err, os.ErrNotExist) {
+		d.db, err = engine.Create(path, o)
+	} else if err == nil {
+		d.db, err = engine.Open(path, o)
+	}
+	if err == nil {
+		err = d.load()
+	}
+	if err != nil {
+		d.close() // what stopped the opening is what counts
+		return nil, fmt.Errorf("the directory cannot be opened: %w", err)
+	}
+	return d, nil
+}
+
+func (d *directory) close() error {
+	var err error
+	if d.db != nil {
+		err = d.db.Close()
+	}
+	return errors.Join(err, d.lock.Close())
+}
+
+// nodeRow and tenantRow are the rows of the two collections.
+type nodeRow struct {
+	Name  string `json:"name"`
+	Addr  string `json:"addr"`
+	Token string `json:"token"`
+}
+
+type tenantRow struct {
+	Name   string `json:"name"`
+	Node   string `json:"node"`
+	State  string `json:"state"`
+	Target string `json:"target"`
+	Token  string `json:"token"`
+	Stale  string `json:"stale"`
+}
+
+func (d *directory) load() error {
+	for _, text := range schema {
+		if err := d.exec(text); err != nil {
+			return err
+		}
+	}
+	var nodes []nodeRow
+	if err := d.rows(`get nodes select name, addr, token`, &nodes); err != nil {
+		return err
+	}
+	known := map[string]*node{}
+	for _, row := range nodes {
+		n, err := d.open(row.Name, row.Addr, row.Token)
+		if err != nil {
+			return fmt.Errorf("node %s: %w", row.Name, err)
+		}
+		known[row.Name] = n
+	}
+	d.nodes.Store(&known)
+	var tenants []tenantRow
+	if err := d.rows(`get tenants select name, node, state, target, token, stale`, &tenants); err != nil {
+		return err
+	}
+	for _, row := range tenants {
+		t, err := d.read(row)
+		if err != nil {
+			return err
+		}
+		for _, n := range t.named() {
+			n.holds++
+		}
+		d.tenants.set(t.name, t)
+	}
+	return nil
+}
+
+// read makes a tenant of its row.
+func (d *directory) read(row tenantRow) (*tenant, error) {
+	s, ok := parseState(row.State)
+	t := &tenant{name: row.Name, state: s, node: d.node(row.Node), target: d.node(row.Target), token: row.Token,
+		stale: strings.Fields(row.Stale)}
+	switch {
+	case !ok:
+		return nil, fail.New(fail.Damaged, "tenant %s is in a state this version does not know: %s", row.Name, row.State)
+	case t.node == nil && s != gone:
+		return nil, fail.New(fail.Damaged, "tenant %s is on node %q, which is not recorded", row.Name, row.Node)
+	case t.target == nil && s == moving:
+		return nil, fail.New(fail.Damaged, "tenant %s moves to node %q, which is not recorded", row.Name, row.Target)
+	}
+	return t, nil
+}
+
+// row is the tenant as it is written.
+func (t *tenant) row() []doc.Value {
+	row := []doc.Value{textValue(t.name), textValue(""), textValue(t.state.String()), {}, {}, {}}
+	if t.node != nil {
+		row[1] = textValue(t.node.name)
+	}
+	if t.target != nil {
+		row[3] = textValue(t.target.name)
+	}
+	if t.token != "" {
+		row[4] = textValue(t.token)
+	}
+	if len(t.stale) > 0 {
+		row[5] = textValue(strings.Join(t.stale, " "))
+	}
+	return row
+}
+
+// named is the nodes that cannot leave while the tenant stands like this.
+func (t *tenant) named() []*node {
+	var list []*node
+	if t == nil || t.state == gone {
+		return nil
+	}
+	if t.node != nil {
+		list = append(list, t.node)
+	}
+	if t.target != nil {
+		list = append(list, t.target)
+	}
+	return list
+}
+
+// change replaces what the directory says of a tenant: old is what it says now, nil for nothing, and next what it is
+// to say. The caller holds the tenant's operation. An error that is inDoubt may or may not have reached the disk: which
+// one, the next start tells.
+func (d *directory) change(old, next *tenant) error {
+	if err := d.reserve(next); err != nil {
+		return err
+	}
+	var err error
+	switch {
+	case next == nil:
+		err = d.exec(`del tenants where name = $1 require 1`, textValue(old.name))
+	case old == nil:
+		err = d.exec(`insert tenants {name: $1, node: $2, state: $3, target: $4, token: $5, stale: $6}`, next.row()...)
+	default:
+		err = d.exec(`set tenants {node: $2, state: $3, target: $4, token: $5, stale: $6} where name = $1 require 1`, next.row()...)
+	}
+	if err != nil {
+		d.release(next)
+		return err
+	}
+	if next != nil {
+		d.tenants.set(next.name, next)
+	} else {
+		d.tenants.set(old.name, nil)
+	}
+	d.release(old)
+	return nil
+}
+
+// inDoubt reports whether a change that failed may be found on disk at the next start.
+func inDoubt(err error) bool {
+	switch fail.KindOf(err) {
+	case fail.Storage, fail.Full:
+		return true
+	}
+	return false
+}
+
+// reserve keeps the nodes that a tenant names from leaving.
+func (d *directory) reserve(t *tenant) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, n := range t.named() {
+		if n.removed {
+			return &refusal{404, "there is no node " + n.name}
+		}
+	}
+	for _, n := range t.named() {
+		n.holds++
+	}
+	return nil
+}
+
+func (d *directory) release(t *tenant) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, n := range t.named() {
+		n.holds--
+	}
+}
+
+// node finds a node, nil where there is none.
+func (d *directory) node(name string) *node { return (*d.nodes.Load())[name] }
+
+// nodeList is the nodes by name.
+func (d *directory) nodeList() []*node {
+	nodes := *d.nodes.Load()
+	list := make([]*node, 0, len(nodes))
+	for _, n := range nodes {
+		list = append(list, n)
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].name < list[j].name })
+	return list
+}
+
+// putNode records a node, or how one is reached from now on. The caller holds the operation on the node's name.
+func (d *directory) putNode(name, addr, token string) (made bool, err error) {
+	fresh, err := d.open(name, addr, token)
+	if err != nil {
+		return false, &refusal{400, err.Error()}
+	}
+	if n := d.node(name); n != nil {
+		err := d.exec(`set nodes {addr: $2, token: $3} where name = $1 require 1`, textValue(name), textValue(addr), textValue(token))
+		if err != nil {
+			return false, err
+		}
+		n.link.Swap(fresh.link.Load()).pool.close()
+		return false, nil
+	}
+	err = d.exec(`insert nodes {name: $1, addr: $2, token: $3}`, textValue(name), textValue(addr), textValue(token))
+	if err != nil {
+		return false, err
+	}
+	d.replaceNodes(func(nodes map[string]*node) { nodes[name] = fresh })
+	return true, nil
+}
+
+// removeNode forgets a node that no tenant names. The caller holds the operation on the node's name.
+func (d *directory) removeNode(n *node) error {
+	d.mu.Lock()
+	holds := n.holds
+	n.removed = holds == 0
+	d.mu.Unlock()
+	if holds > 0 {
+		return &refusal{409, fmt.Sprintf("node %s holds %d tenants: move them first", n.name, holds)}
+	}
+	if err := d.exec(`del nodes where name = $1 require 1`, textValue(n.name)); err != nil {
+		d.mu.Lock()
+		n.removed = false
+		d.mu.Unlock()
+		return err
+	}
+	d.replaceNodes(func(nodes map[string]*node) { delete(nodes, n.name) })
+	n.link.Load().pool.close()
+	return nil
+}
+
+func (d *directory) replaceNodes(edit func(map[string]*node)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	nodes := map[string]*node{}
+	for name, n := range *d.nodes.Load() {
+		nodes[name] = n
+	}
+	edit(nodes)
+	d.nodes.Store(&nodes)
+}
+
+// holdCounts is how many tenants each node serves.
+func (d *directory) holdCounts() map[*node]int {
+	counts := map[*node]int{}
+	d.tenants.each(func(t *tenant) {
+		if t.routed() {
+			counts[t.node]++
+		}
+	})
+	return counts
+}
+
+// exec runs one statement. A change of the directory is not given up half way because its client has left.
+func (d *directory) exec(text string, params ...doc.Value) error {
+	_, err := d.db.Exec(context.Background(), engine.Statement{Text: text, Params: params}, nil)
+	return err
+}
+
+func (d *directory) rows(text string, into any) error {
+	result, err := d.db.Exec(context.Background(), engine.Statement{Text: text}, nil)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(result.Body, into)
+}
+
+func textValue(s string) doc.Value { return doc.Value{Kind: doc.Text, B: []byte(s)} }
+
+// A directory is compacted where its file is over compactBytes and compactFactor times what its rows need.
+const (
+	compactBytes  = 1 << 20
+	compactFactor = 4
+	rowBytes      = 200
+)
+
+// tidy compacts the file where most of it is rows that have changed since.
+func (d *directory) tidy() {
+	size := d.db.Stats().FileBytes
+	if size < compactBytes || size < int64(compactFactor*rowBytes*(d.tenants.len()+len(*d.nodes.Load()))) {
+		return
+	}
+	if err := d.exec(`compact`); err != nil {
+		d.log.Warn().Err(err).Msg("the directory could not be compacted")
+	}
+}
+
+// held is how many tenants, and changes under way, name each of the nodes.
+func (d *directory) held(nodes []*node) []int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	held := make([]int, len(nodes))
+	for i, n := range nodes {
+		held[i] = n.holds
+	}
+	return held
+}

@@ -1,0 +1,201 @@
+package router
+
+import (
+	"errors"
+	"sort"
+	"sync"
+
+	"fenec/internal/http1"
+
+	"github.com/go-json-experiment/json"
+)
+
+// drainWidth is how many tenants a drain moves at a time.
+const drainWidth = 4
+
+// drained is the last line of a drain: where it stands.
+type drained struct {
+	Node  string `json:"node"`
+	Moved int    `json:"moved"`
+	Left  int    `json:"left"`
+	Error string `json:"error,omitzero"`
+}
+
+// drainFailed is the line of a tenant that could not be moved.
+type drainFailed struct {
+	Tenant string `json:"tenant"`
+	Error  string `json:"error"`
+}
+
+// drain moves every tenant off a node, each to the node with the fewest bytes then. It answers a line of JSON a move as
+// it ends, and one at last. The first failure stops it; moves under way then are waited for.
+func (rt *Router) drain(r *http1.Request, name string) http1.Answer {
+	if err := readJSON(r, &struct{}{}); err != nil {
+		return answerError(err)
+	}
+	n := rt.dir.node(name)
+	if n == nil {
+		return noNode(name)
+	}
+	if len(*rt.dir.nodes.Load()) < 2 {
+		return http1.ErrorAnswer(409, "there is no other node to move the tenants of "+name+" to")
+	}
+	ctx := r.Context()
+	return http1.Answer{
+		Status:  200,
+		Headers: []http1.Header{{Name: []byte("Content-Type"), Value: []byte("application/x-ndjson")}},
+		Stream: func(out *http1.Writer) error {
+			n.draining.Add(1)
+			defer n.draining.Add(-1)
+			d := &draining{rt: rt, node: n, gone: ctx.Err}
+			return d.run(out)
+		},
+	}
+}
+
+// draining is one drain under way.
+type draining struct {
+	rt    *Router
+	node  *node
+	gone  func() error // whether the client that asked for it has left
+	moved int
+	err   error // the first failure
+}
+
+// outcome is one tenant's move.
+type outcome struct {
+	tenant string
+	done   moved
+	err    error
+}
+
+func (d *draining) run(out *http1.Writer) error {
+	for d.err == nil {
+		tenants := d.tenants()
+		if len(tenants) == 0 {
+			break
+		}
+		if err := d.round(out, tenants); err != nil {
+			return err
+		}
+	}
+	last := drained{Node: d.node.name, Moved: d.moved, Left: len(d.tenants())}
+	if d.err != nil {
+		last.Error = d.err.Error()
+	}
+	return writeLine(out, last)
+}
+
+// tenants is what the node serves, by name.
+func (d *draining) tenants() []string {
+	var names []string
+	d.rt.dir.tenants.each(func(t *tenant) {
+		if t.routed() && t.node == d.node {
+			names = append(names, t.name)
+		}
+	})
+	sort.Strings(names)
+	return names
+}
+
+// round moves the tenants, a few at a time. Its error is the client's; a move's is kept in d.err.
+func (d *draining) round(out *http1.Writer, tenants []string) (failed error) {
+	next, outcomes := make(chan string), make(chan outcome)
+	var movers sync.WaitGroup
+	for range min(drainWidth, len(tenants)) {
+		movers.Go(func() {
+			for name := range next {
+				done, err := d.move(name)
+				outcomes <- outcome{name, done, err}
+			}
+		})
+	}
+	under := 0
+	for len(tenants) > 0 || under > 0 {
+		give := next
+		if len(tenants) == 0 || d.err != nil || failed != nil || d.stopped() {
+			give, tenants = nil, nil
+			if under == 0 {
+				break
+			}
+		}
+		select {
+		case give <- first(tenants):
+			tenants = tenants[1:]
+			under++
+		case o := <-outcomes:
+			under--
+			if err := d.tell(out, o); err != nil {
+				failed = err
+			}
+		}
+	}
+	close(next)
+	movers.Wait()
+	return failed
+}
+
+func first(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return names[0]
+}
+
+// stopped reports whether the drain ends early because the router or its client does.
+func (d *draining) stopped() bool {
+	select {
+	case <-d.rt.server.Draining():
+		if d.err == nil {
+			d.err = errors.New("the router is stopping")
+		}
+		return true
+	default:
+	}
+	if d.gone() != nil && d.err == nil {
+		d.err = errClientGone
+	}
+	return d.err != nil
+}
+
+// tell writes the line of one move.
+func (d *draining) tell(out *http1.Writer, o outcome) error {
+	if o.err == nil {
+		d.moved++
+		return writeLine(out, o.done)
+	}
+	if d.err == nil {
+		d.err = o.err
+	}
+	return writeLine(out, drainFailed{o.tenant, o.err.Error()})
+}
+
+// move moves one tenant off the node.
+func (d *draining) move(name string) (moved, error) {
+	end, busy := d.rt.tenantOps.begin(name, "moved")
+	if busy != "" {
+		return moved{}, &refusal{409, "tenant " + name + " is being " + busy}
+	}
+	defer end()
+	t := d.rt.dir.tenants.find(name)
+	if !t.routed() || t.node != d.node {
+		return moved{Tenant: name, From: d.node.name}, nil // deleted, or moved by somebody else meanwhile
+	}
+	to, err := d.rt.emptiest(d.node)
+	if err != nil {
+		return moved{}, err
+	}
+	return d.rt.move(t, to)
+}
+
+// writeLine sends a value as one line of JSON.
+func writeLine(out *http1.Writer, value any) error {
+	line, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	if _, err := out.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	return out.Flush()
+}

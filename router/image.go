@@ -1,0 +1,101 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"time"
+)
+
+// imageBuffer is how much of an image is in the router at a time.
+const imageBuffer = 256 << 10
+
+// copyImage streams a tenant's image from one node to another, which installs it, and returns its length. The image
+// carries a digest, so one that is cut or changed on the way is refused by the node that gets it.
+func copyImage(ctx context.Context, from, to nodeAPI, tenant string) (bytes int64, err error) {
+	path := "/_admin/tenants/" + tenant + "/file"
+	source, stop, err := from.connect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer stop()
+	patience := from.link.pool.transport.silence
+	if err := source.Send(from.head(nil, "GET", path, 0), nil); err != nil {
+		return 0, from.unanswered(err, true)
+	}
+	rep, err := source.ReadHead("GET", time.Now().Add(patience))
+	if err != nil {
+		return 0, from.unanswered(err, true)
+	}
+	body := source.Body(patience)
+	if rep.Status != 200 {
+		said, _ := io.ReadAll(io.LimitReader(body, maxAdminAnswer)) // the status tells enough
+		return 0, from.refuses(rep.Status, said, "give its image")
+	}
+	target, stop, err := to.connect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer stop()
+	sending := target.Send(to.head(nil, "PUT", path, rep.Length), nil)
+	if sending == nil {
+		bytes, sending, err = pump(target, body, rep.Length < 0)
+	}
+	if err != nil {
+		return bytes, from.fails(0, "broke off its image: "+err.Error())
+	}
+	// Where the target would not take all of it, it may have said why.
+	status, said, err := to.answer(target, "PUT", installTimeout)
+	switch {
+	case err != nil && sending != nil:
+		return bytes, to.unanswered(sending, true)
+	case err != nil:
+		return bytes, to.unanswered(err, true)
+	case status != 201:
+		return bytes, to.refuses(status, said, "install the image")
+	}
+	return bytes, nil
+}
+
+// connect makes a fresh connection that ctx closes. stop closes it too.
+func (a nodeAPI) connect(ctx context.Context) (w *wire, stop func(), err error) {
+	if w, err = a.link.pool.dial(ctx); err != nil {
+		return nil, nil, a.unanswered(err, false)
+	}
+	release := context.AfterFunc(ctx, w.close)
+	return w, func() {
+		release()
+		w.close()
+	}, nil
+}
+
+// pump copies a body to a node, in chunks where it has no length. The two sides' errors are told apart.
+func pump(target *wire, body io.Reader, chunked bool) (bytes int64, sending, reading error) {
+	buf := make([]byte, imageBuffer)
+	const room = 16 // for a chunk's size before the data, and the line end after it
+	for {
+		n, err := body.Read(buf[room : len(buf)-room])
+		if n > 0 {
+			bytes += int64(n)
+			piece := buf[room : room+n]
+			if chunked {
+				size := append(strconv.AppendInt(nil, int64(n), 16), '\r', '\n')
+				copy(buf[room-len(size):], size)
+				piece = append(buf[room-len(size):room+n], '\r', '\n')
+			}
+			if _, err := target.Write(piece); err != nil {
+				return bytes, err, nil
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			if chunked {
+				_, sending = target.Write([]byte("0\r\n\r\n"))
+			}
+			return bytes, sending, nil
+		}
+		if err != nil {
+			return bytes, nil, err
+		}
+	}
+}

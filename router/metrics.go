@@ -1,0 +1,69 @@
+package router
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+)
+
+// meters is what /_metrics tells of a router. No series is about a tenant: there are too many of them.
+type meters struct {
+	set       *metrics.Set
+	requests  [6]*metrics.Counter // by the class of the answer's status
+	upstream  *metrics.PrometheusHistogram
+	moves     *metrics.Counter
+	moveFails *metrics.Counter
+	moveTime  *metrics.PrometheusHistogram
+	moveBytes *metrics.Counter
+}
+
+var (
+	upstreamBounds = []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}
+	moveBounds     = []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}
+)
+
+func newMeters(rt *Router) *meters {
+	set := metrics.NewSet()
+	m := &meters{
+		set:       set,
+		upstream:  set.NewPrometheusHistogramExt("fenec_router_upstream_seconds", upstreamBounds),
+		moves:     set.NewCounter(`fenec_router_moves_total{result="done"}`),
+		moveFails: set.NewCounter(`fenec_router_moves_total{result="failed"}`),
+		moveTime:  set.NewPrometheusHistogramExt("fenec_router_move_seconds", moveBounds),
+		moveBytes: set.NewCounter("fenec_router_moved_bytes_total"),
+	}
+	for class := range m.requests {
+		name := fmt.Sprintf(`fenec_router_requests_total{class="%dxx"}`, class)
+		if class == 0 {
+			name = `fenec_router_requests_total{class="other"}`
+		}
+		m.requests[class] = set.NewCounter(name)
+	}
+	set.NewGauge("fenec_router_connections", func() float64 { return float64(rt.server.Connections()) })
+	set.NewGauge("fenec_router_tenants", func() float64 { return float64(rt.dir.tenants.len()) })
+	set.NewGauge("fenec_router_nodes", func() float64 { return float64(len(*rt.dir.nodes.Load())) })
+	set.NewGauge("fenec_router_repairs_pending", func() float64 { return float64(rt.repairer.pending()) })
+	return m
+}
+
+// nodeErrors counts the requests a node did not answer. A node's name is one that needs no quoting.
+func (m *meters) nodeErrors(node string) *metrics.Counter {
+	return m.set.GetOrCreateCounter(`fenec_router_upstream_errors_total{node="` + node + `"}`)
+}
+
+// answered counts an answer by its status.
+func (m *meters) answered(status int) {
+	if class := status / 100; class > 0 && class < len(m.requests) {
+		m.requests[class].Inc()
+		return
+	}
+	m.requests[0].Inc()
+}
+
+// moved counts a move that came about.
+func (m *meters) moved(bytes int64, took time.Duration) {
+	m.moves.Inc()
+	m.moveTime.Update(took.Seconds())
+	m.moveBytes.AddInt64(bytes)
+}

@@ -1,0 +1,165 @@
+package router
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// state says what is going on with a tenant. It is kept in the directory by its name.
+type state uint8
+
+const (
+	// placing: a file for it is being made on node; nothing is routed there yet.
+	placing state = iota + 1
+	// active: node serves it.
+	active
+	// moving: node serves it, frozen at most, and target may hold a copy that takes no writes.
+	moving
+	// settling: node serves it from an image that is held until the router has thawed it.
+	settling
+	// gone: it was deleted; stale names the nodes that may still hold a copy.
+	gone
+)
+
+var stateNames = [...]string{placing: "placing", active: "active", moving: "moving", settling: "settling", gone: "gone"}
+
+func (s state) String() string { return stateNames[s] }
+
+func parseState(name string) (state, bool) {
+	for s := placing; s <= gone; s++ {
+		if stateNames[s] == name {
+			return s, true
+		}
+	}
+	return 0, false
+}
+
+// tenant is where one tenant stands. It never changes: a change replaces it whole, in the directory's file first and
+// then in the map, so a reader sees the one before or the one after.
+type tenant struct {
+	name   string
+	node   *node
+	state  state
+	target *node    // moving: where to
+	token  string   // moving: what its source is frozen under
+	stale  []string // names of nodes that may hold a copy the directory does not route to
+}
+
+// routed reports whether requests for the tenant go to its node.
+func (t *tenant) routed() bool {
+	return t != nil && (t.state == active || t.state == moving || t.state == settling)
+}
+
+// settled reports whether nothing is left to be done for the tenant.
+func (t *tenant) settled() bool { return t.state == active && len(t.stale) == 0 }
+
+// shown is the state as the listings tell it: active or moving.
+func (t *tenant) shown() string {
+	if t.state == active {
+		return "active"
+	}
+	return "moving"
+}
+
+// leftovers is the names of the nodes that may hold a copy nothing is routed to.
+func (t *tenant) leftovers() []string {
+	list := t.stale
+	switch t.state {
+	case moving:
+		list = with(list, t.target.name)
+	case placing:
+		list = with(list, t.node.name)
+	}
+	return list
+}
+
+// with is a list with the name in it, without one without it; neither changes the list.
+func with(list []string, name string) []string { return append(without(list, name), name) }
+
+func without(list []string, name string) []string {
+	var rest []string
+	for _, s := range list {
+		if s != name {
+			rest = append(rest, s)
+		}
+	}
+	return rest
+}
+
+// placementShards bounds what a change copies: at 100 000 tenants a shard holds about two dozen.
+const placementShards = 4096
+
+// placements maps a tenant's name to where it stands. A reader loads one pointer and compares a few hashes: nothing a
+// writer does can hold it up. A writer copies one shard, a small part of the map however many tenants there are.
+type placements struct {
+	mu     sync.Mutex // one writer at a time
+	count  int
+	shards [placementShards]atomic.Pointer[[]placed]
+}
+
+type placed struct {
+	hash   uint64
+	tenant *tenant
+}
+
+// find is get for a name at hand as a string.
+func (p *placements) find(name string) *tenant { return p.get([]byte(name)) }
+
+// get finds a tenant, nil where there is none. The name may be a view of a request's bytes.
+func (p *placements) get(name []byte) *tenant {
+	hash := xxhash.Sum64(name)
+	shard := p.shards[hash%placementShards].Load()
+	if shard == nil {
+		return nil
+	}
+	for _, e := range *shard {
+		if e.hash == hash && e.tenant.name == string(name) {
+			return e.tenant
+		}
+	}
+	return nil
+}
+
+// set records t under its name, or forgets the name where t is nil.
+func (p *placements) set(name string, t *tenant) {
+	hash := xxhash.Sum64String(name)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var old []placed
+	shard := &p.shards[hash%placementShards]
+	if s := shard.Load(); s != nil {
+		old = *s
+	}
+	next := make([]placed, 0, len(old)+1)
+	for _, e := range old {
+		if e.hash != hash || e.tenant.name != name {
+			next = append(next, e)
+		}
+	}
+	p.count += len(next) - len(old)
+	if t != nil {
+		next = append(next, placed{hash, t})
+		p.count++
+	}
+	shard.Store(&next)
+}
+
+// len is the number of names, deleted ones that left something behind included.
+func (p *placements) len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.count
+}
+
+// each visits every tenant in no order; changes made meanwhile may or may not be seen.
+func (p *placements) each(visit func(*tenant)) {
+	for i := range p.shards {
+		if shard := p.shards[i].Load(); shard != nil {
+			for _, e := range *shard {
+				visit(e.tenant)
+			}
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package router
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+
+	"fenec/internal/http1"
+)
+
+// maxWait bounds what a request may add to the time a node is allowed to keep silent. Nodes cut longer waits.
+const maxWait = 60 * time.Second
+
+// appendRequest appends a request as a node gets it: the line and the headers as they came, less those that end here,
+// a length where the body came in chunks, and the router's mark. The body is not part of it.
+func appendRequest(dst []byte, r *http1.Request, h *hops, l *link, body int) []byte {
+	dst = append(dst, r.Method...)
+	dst = append(dst, ' ')
+	dst = append(dst, r.Target...)
+	dst = append(dst, " HTTP/1.1\r\n"...)
+	dst = h.appendLines(dst, r.Head, r.Headers)
+	if r.Get("Host") == nil { // HTTP/1.0 has requests without one, 1.1 has not
+		dst = append(dst, "Host: "...)
+		dst = append(dst, l.host...)
+		dst = append(dst, '\r', '\n')
+	}
+	if r.Length() < 0 {
+		dst = append(dst, "Content-Length: "...)
+		dst = strconv.AppendInt(dst, int64(body), 10)
+		dst = append(dst, '\r', '\n')
+	}
+	if client := r.Remote.Addr(); client.IsValid() {
+		dst = append(dst, l.marks.line(client)...)
+	}
+	return append(dst, '\r', '\n')
+}
+
+// refusal is what is wrong with what a request's Connection names, nil where nothing is.
+func (h *hops) refusal() *http1.Error {
+	if h.forbidden != "" {
+		return &http1.Error{Status: 400, Message: "Connection names " + h.forbidden + ", which belongs to the request"}
+	}
+	if h.tooMany {
+		return &http1.Error{Status: 400, Message: "Connection names more than " + strconv.Itoa(maxNamed) + " headers"}
+	}
+	return nil
+}
+
+// repeatable reports whether running a request twice is harmless, so that one whose answer was lost may go again.
+func repeatable(r *http1.Request) bool {
+	switch r.Method {
+	case "GET", "HEAD", "OPTIONS":
+		return true
+	}
+	return len(r.Get("Idempotency-Key")) > 0
+}
+
+// waits is how long a request asks its node to hold it: Fenec-Wait, or wait in the query.
+func waits(r *http1.Request) time.Duration {
+	wait := parseWait(r.Get("Fenec-Wait"))
+	for query := r.Query; len(query) > 0; {
+		var pair []byte
+		pair, query, _ = bytes.Cut(query, []byte{'&'})
+		if value, ok := bytes.CutPrefix(pair, []byte("wait=")); ok {
+			wait = max(wait, parseWait(value))
+		}
+	}
+	return min(wait, maxWait)
+}
+
+// parseWait reads a wait: a number of milliseconds or one of Go's durations. What is neither is none; the node says so.
+func parseWait(text []byte) time.Duration {
+	if len(text) == 0 {
+		return 0
+	}
+	if ms, err := strconv.ParseInt(string(text), 10, 32); err == nil {
+		return max(0, time.Duration(ms)*time.Millisecond)
+	}
+	d, err := time.ParseDuration(string(text))
+	if err != nil {
+		return 0
+	}
+	return max(0, d)
+}

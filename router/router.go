@@ -1,0 +1,151 @@
+// Package router is the way in to a cluster: it knows which node holds which tenant, passes each request to that node
+// and the node's answer back, and places, moves and deletes tenants.
+//
+// The data path (Router.forward) reads a request whole, looks its tenant up in a map that no writer blocks, and sends
+// it on over a connection that is kept and looked at before it is used. It never parses a query. The directory is the
+// router's only state: a file of the engine in which every change is one statement, on disk before the maps change.
+//
+// A create, delete, move or repair of a tenant holds that tenant's operation, so no two of them ever meet. Each of them
+// is a sequence of steps on nodes and in the directory, in an order that leaves the directory before or after the
+// change wherever it stops; what a step may leave behind on a node is written down in the tenant's row first, and the
+// repairer puts it right. See repair.go for the table.
+//
+// # Goroutines
+//
+// The connection loop's (internal/http1), which end with Serve, and the repairer and the janitor, which Shutdown stops
+// and waits for. Operations run on the goroutine of the request that asked for them, and a drain's moves on a few of
+// its own, which it waits for.
+//
+// # Locks, in the order they are taken
+//
+//	operations       taken without waiting; held across steps, so never asked for under a lock
+//	directory.mu     which tenants hold which node
+//	placements.mu    one shard of the map being replaced
+//	pool.mu          a node's unused connections
+//	marks.mu         the headers made for clients' addresses
+package router
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"fenec/engine"
+	"fenec/internal/http1"
+
+	"github.com/rs/zerolog"
+)
+
+// Router is a running router.
+type Router struct {
+	config    Config
+	log       zerolog.Logger
+	token     [sha256.Size]byte // of the admin token, so that comparing takes the same time whatever is sent
+	transport transport
+	dir       *directory
+	metrics   *meters
+	server    *http1.Server
+
+	tenantOps operations
+	nodeOps   operations
+	repairer  repairer
+
+	ctx    context.Context // ends as the router stops without waiting
+	cancel context.CancelFunc
+	work   sync.WaitGroup // repairer and janitor
+	closed sync.Once
+	err    error // of the closing
+}
+
+// New opens the directory, makes it where there is none, and starts putting right what an earlier router left half
+// done. The errors are sentences for a person.
+func New(c Config) (*Router, error) {
+	c = c.withDefaults()
+	rt := &Router{
+		config:    c,
+		log:       c.Log,
+		token:     sha256.Sum256([]byte(c.Token)),
+		transport: transport{silence: c.UpstreamTimeout, idle: c.IdleTimeout},
+	}
+	rt.server = &http1.Server{Handler: http1.HandlerFunc(rt.Handle), MaxConnections: c.MaxConnections, IdleTimeout: c.IdleTimeout, Log: c.Log}
+	if c.TLSCert != "" {
+		cert, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-cert and --tls-key cannot be used: %w", err)
+		}
+		rt.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}}
+	}
+	rt.metrics = newMeters(rt)
+	rt.ctx, rt.cancel = context.WithCancel(context.Background())
+	dir, err := openDirectory(c.FS, filepath.Clean(c.Directory), engine.Options{Clock: c.Clock, Log: c.Log}, rt.newNode)
+	if err != nil {
+		rt.cancel()
+		return nil, err
+	}
+	rt.dir = dir
+	rt.dir.tidy()
+	rt.repairer.init()
+	rt.work.Go(rt.repairLoop)
+	rt.work.Go(rt.sweepLoop)
+	return rt, nil
+}
+
+func (rt *Router) newNode(name, addr, token string) (*node, error) {
+	l, err := newLink(addr, token, &rt.transport)
+	if err != nil {
+		return nil, err
+	}
+	n := &node{name: name, errors: rt.metrics.nodeErrors(name)}
+	n.link.Store(l)
+	return n, nil
+}
+
+// Serve answers the connections of a listener until Shutdown, which closes it.
+func (rt *Router) Serve(l net.Listener) error {
+	err := rt.server.Serve(l)
+	if errors.Is(err, http1.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// Shutdown stops accepting, finishes the requests in flight until ctx ends, gives up the operations under way, which
+// undo what they can, and closes the directory. It may be called again, and before Serve.
+func (rt *Router) Shutdown(ctx context.Context) error {
+	err := rt.server.Shutdown(ctx)
+	rt.closed.Do(func() {
+		rt.cancel()
+		rt.work.Wait()
+		for _, n := range rt.dir.nodeList() {
+			n.link.Load().pool.close()
+		}
+		rt.err = rt.dir.close()
+	})
+	return errors.Join(err, rt.err)
+}
+
+// sweepEvery is how often unused connections and the directory's file are looked at.
+const sweepEvery = 5 * time.Second
+
+// sweepLoop closes connections that have been kept unused for too long, and compacts the directory now and then.
+func (rt *Router) sweepLoop() {
+	tick := time.NewTicker(min(sweepEvery, rt.transport.idle))
+	defer tick.Stop()
+	for {
+		select {
+		case <-rt.ctx.Done():
+			return
+		case now := <-tick.C:
+			for _, n := range rt.dir.nodeList() {
+				n.link.Load().pool.sweep(now)
+			}
+			rt.dir.tidy()
+		}
+	}
+}

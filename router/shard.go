@@ -1,0 +1,210 @@
+package router
+
+import (
+	"sort"
+	"sync"
+
+	"fenec/internal/http1"
+)
+
+// shard answers /_shard/: what the cluster is made of, and every change of it.
+func (rt *Router) shard(r *http1.Request, path []string) http1.Answer {
+	if !rt.authorized(r) {
+		return unauthorized()
+	}
+	switch {
+	case len(path) == 1 && path[0] == "nodes":
+		return byMethod(r, methods{"GET": rt.listNodes})
+	case len(path) == 1 && path[0] == "tenants":
+		return byMethod(r, methods{"GET": rt.listTenants})
+	case len(path) == 1 && path[0] == "replicas":
+		return later("giving tenants replicas")
+	case len(path) >= 2 && path[0] == "nodes":
+		return rt.shardNode(r, path[1], path[2:])
+	case len(path) >= 2 && path[0] == "tenants":
+		return rt.shardTenant(r, path[1], path[2:])
+	}
+	return noRoute()
+}
+
+func (rt *Router) shardNode(r *http1.Request, name string, rest []string) http1.Answer {
+	if !http1.ValidTenant(name) {
+		return badName("node", name)
+	}
+	switch {
+	case len(rest) == 0:
+		return byMethod(r, methods{
+			"PUT":    func() http1.Answer { return rt.putNode(r, name) },
+			"DELETE": func() http1.Answer { return rt.deleteNode(name) },
+		})
+	case len(rest) == 1 && rest[0] == "drain":
+		return byMethod(r, methods{"POST": func() http1.Answer { return rt.drain(r, name) }})
+	case len(rest) == 1 && rest[0] == "failover":
+		return later("failover")
+	}
+	return noRoute()
+}
+
+func (rt *Router) shardTenant(r *http1.Request, name string, rest []string) http1.Answer {
+	if !http1.ValidTenant(name) {
+		return badName("tenant", name)
+	}
+	switch {
+	case len(rest) == 0:
+		return byMethod(r, methods{
+			"GET":    func() http1.Answer { return rt.showTenant(name) },
+			"PUT":    func() http1.Answer { return rt.putTenant(r, name) },
+			"DELETE": func() http1.Answer { return rt.deleteTenant(name) },
+		})
+	case len(rest) == 1 && rest[0] == "move":
+		return byMethod(r, methods{"POST": func() http1.Answer { return rt.postMove(r, name) }})
+	case len(rest) == 1 && (rest[0] == "quota" || rest[0] == "usage"):
+		return later(rest[0])
+	}
+	return noRoute()
+}
+
+func noRoute() http1.Answer { return http1.ErrorAnswer(404, "there is no such route under /_shard/") }
+
+func later(what string) http1.Answer {
+	return http1.ErrorAnswer(501, what+" comes with a later version")
+}
+
+func badName(what, name string) http1.Answer {
+	if len(name) > http1.MaxTenant {
+		name = name[:http1.MaxTenant] + "..."
+	}
+	return http1.ErrorAnswer(400, "a "+what+"'s name is 1 to 64 of a-z, 0-9, _ and -, got "+name)
+}
+
+// shownTenant is a tenant as the listings tell it.
+type shownTenant struct {
+	Name  string `json:"name"`
+	Node  string `json:"node"`
+	State string `json:"state"`
+}
+
+func (t *tenant) show() shownTenant { return shownTenant{t.name, t.node.name, t.shown()} }
+
+func (rt *Router) listTenants() http1.Answer {
+	list := []shownTenant{}
+	rt.dir.tenants.each(func(t *tenant) {
+		if t.routed() {
+			list = append(list, t.show())
+		}
+	})
+	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
+	return jsonAnswer(200, list)
+}
+
+func (rt *Router) showTenant(name string) http1.Answer {
+	t := rt.dir.tenants.find(name)
+	if !t.routed() {
+		return noTenant(name)
+	}
+	return jsonAnswer(200, t.show())
+}
+
+// shownNode is a node as the listing tells it; its token never is. DiskBytes is null where the node does not say.
+type shownNode struct {
+	Name      string `json:"name"`
+	Addr      string `json:"addr"`
+	Tenants   int    `json:"tenants"`
+	DiskBytes *int64 `json:"disk_bytes"`
+}
+
+func (rt *Router) listNodes() http1.Answer {
+	nodes, counts := rt.dir.nodeList(), rt.dir.holdCounts()
+	stats := rt.askStats(nodes)
+	list := make([]shownNode, len(nodes))
+	for i, n := range nodes {
+		list[i] = shownNode{Name: n.name, Addr: n.link.Load().addr, Tenants: counts[n]}
+		if stats[i] != nil {
+			list[i].DiskBytes = &stats[i].DiskBytes
+		}
+	}
+	return jsonAnswer(200, list)
+}
+
+// askStats asks nodes what they hold, all at once. A node that does not say is nil.
+func (rt *Router) askStats(nodes []*node) []*nodeStats {
+	stats := make([]*nodeStats, len(nodes))
+	var asked sync.WaitGroup
+	for i, n := range nodes {
+		asked.Go(func() {
+			s, err := n.api().stats(rt.ctx)
+			if err != nil {
+				rt.log.Warn().Str("node", n.name).Err(err).Msg("a node does not say what it holds")
+				return
+			}
+			stats[i] = &s
+		})
+	}
+	asked.Wait()
+	return stats
+}
+
+func (rt *Router) putNode(r *http1.Request, name string) http1.Answer {
+	var wanted struct {
+		Addr    string  `json:"addr"`
+		Token   string  `json:"token"`
+		Standby *string `json:"standby"`
+		Region  *string `json:"region"`
+	}
+	if err := readJSON(r, &wanted); err != nil {
+		return answerError(err)
+	}
+	switch {
+	case wanted.Standby != nil:
+		return later("a node that stands by for another")
+	case wanted.Region != nil:
+		return later("a node's region")
+	case wanted.Addr == "" || wanted.Token == "":
+		return http1.ErrorAnswer(400, "a node wants its addr and its admin token: {\"addr\": \"127.0.0.1:8081\", \"token\": \"...\"}")
+	}
+	l, err := newLink(wanted.Addr, wanted.Token, &rt.transport)
+	if err != nil {
+		return http1.ErrorAnswer(400, err.Error())
+	}
+	end, busy := rt.nodeOps.begin(name, "recorded")
+	if busy != "" {
+		return http1.ErrorAnswer(409, "node "+name+" is being "+busy)
+	}
+	defer end()
+	_, err = nodeAPI{name, l}.stats(rt.ctx)
+	l.pool.close()
+	if err != nil {
+		return answerError(err)
+	}
+	made, err := rt.dir.putNode(name, wanted.Addr, wanted.Token)
+	if err != nil {
+		return answerError(err)
+	}
+	rt.log.Info().Str("node", name).Str("addr", wanted.Addr).Bool("new", made).Msg("a node is recorded")
+	rt.repairer.wake() // what was owed to it can be done now
+	status := 200
+	if made {
+		status = 201
+	}
+	return jsonAnswer(status, map[string]string{"node": name, "addr": wanted.Addr})
+}
+
+func (rt *Router) deleteNode(name string) http1.Answer {
+	end, busy := rt.nodeOps.begin(name, "removed")
+	if busy != "" {
+		return http1.ErrorAnswer(409, "node "+name+" is being "+busy)
+	}
+	defer end()
+	n := rt.dir.node(name)
+	if n == nil {
+		return noNode(name)
+	}
+	if err := rt.dir.removeNode(n); err != nil {
+		return answerError(err)
+	}
+	rt.log.Info().Str("node", name).Msg("a node is removed")
+	rt.repairer.wake() // what was owed to it is owed no more
+	return http1.Answer{Status: 204}
+}
+
+func noNode(name string) http1.Answer { return http1.ErrorAnswer(404, "there is no node "+name) }

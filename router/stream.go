@@ -1,0 +1,99 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"time"
+
+	"fenec/internal/http1"
+)
+
+const (
+	// streamSilence is how long a node may keep silent in the middle of an answer without a length, where
+	// --upstream-timeout is shorter: streams are kept alive by a line every 15 seconds.
+	streamSilence = 45 * time.Second
+	streamBuffer  = 32 << 10
+)
+
+// passOn makes an answer that is copied as it comes, until the node's end or the client's: one without a length, or one
+// too long to be held. The connection to the node is let go of as it ends.
+func (ex *exchange) passOn(w *wire, l *link, rep *http1.Response) http1.Answer {
+	r := ex.request
+	s := &stream{wire: w, pool: &l.pool, ctx: r.Context(), silence: max(ex.silence, streamSilence)}
+	framing, length := "", max(0, rep.Length)
+	if rep.Length < 0 && r.Minor > 0 {
+		framing, s.chunked = "Transfer-Encoding: chunked\r\n", true
+	}
+	closing := !r.KeepAlive() || rep.Length < 0 && !s.chunked
+	head := appendAnswer(make([]byte, 0, len(rep.Head)+64), rep, &w.hops, framing, closing)
+	return http1.Answer{Status: rep.Status, Raw: head, Length: length, Stream: s.copy, Close: closing}
+}
+
+// stream copies one answer's body from a node to a client.
+type stream struct {
+	wire    *wire
+	pool    *pool
+	ctx     context.Context
+	silence time.Duration
+	chunked bool
+}
+
+// copy runs until either side ends. A client that leaves is noticed while the node has nothing to say.
+func (s *stream) copy(out *http1.Writer) error {
+	stop := context.AfterFunc(s.ctx, s.wire.close)
+	err := s.pump(out)
+	if stop() && err == nil {
+		s.pool.give(s.wire)
+	} else {
+		s.wire.close()
+	}
+	return err
+}
+
+func (s *stream) pump(out *http1.Writer) error {
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	body, buf := s.wire.Body(s.silence), make([]byte, streamBuffer)
+	for {
+		n, err := body.Read(buf)
+		if errors.Is(err, io.EOF) {
+			return s.end(out)
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.piece(out, buf[:n]); err != nil {
+			return err
+		}
+	}
+}
+
+// piece passes on some of the body, as a chunk of its own where it has no length.
+func (s *stream) piece(out *http1.Writer, data []byte) error {
+	if s.chunked {
+		var size [20]byte
+		if _, err := out.Write(append(strconv.AppendInt(size[:0], int64(len(data)), 16), '\r', '\n')); err != nil {
+			return err
+		}
+	}
+	if _, err := out.Write(data); err != nil {
+		return err
+	}
+	if s.chunked {
+		if _, err := out.WriteString("\r\n"); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+func (s *stream) end(out *http1.Writer) error {
+	if !s.chunked {
+		return nil
+	}
+	_, err := out.WriteString("0\r\n\r\n")
+	return err
+}
