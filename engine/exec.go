@@ -73,7 +73,7 @@ func (db *DB) writeLocked(s *statement, env *query.Env, built *building, dst []b
 		return Result{}, false, err
 	}
 	res.Seq = db.seq
-	return res, db.tx.land(), nil
+	return res, db.tx.land(env.Now), nil
 }
 
 // commit waits until the block of ticket is as durable as asked.
@@ -143,7 +143,7 @@ func (db *DB) batchRead(ctx context.Context, parsed []*statement, sts []Statemen
 	if db.closed {
 		return nil, 0, errClosed()
 	}
-	return db.runAllLocked(ctx, parsed, sts, &db.reader)
+	return db.runAllLocked(ctx, db.opts.Clock(), parsed, sts, &db.reader)
 }
 
 func (db *DB) batchWrite(ctx context.Context, parsed []*statement, sts []Statement) ([]Result, int, error) {
@@ -167,18 +167,18 @@ func (db *DB) batchLocked(ctx context.Context, parsed []*statement, sts []Statem
 		return nil, 0, false, err
 	}
 	db.tx.begin()
-	if results, at, err = db.runAllLocked(ctx, parsed, sts, &db.tx); err != nil {
+	now := db.opts.Clock()
+	if results, at, err = db.runAllLocked(ctx, now, parsed, sts, &db.tx); err != nil {
 		db.tx.rollback()
 		return nil, at, false, err
 	}
 	for i := range results {
 		results[i].Seq = db.seq
 	}
-	return results, at, db.tx.land(), nil
+	return results, at, db.tx.land(now), nil
 }
 
-func (db *DB) runAllLocked(ctx context.Context, parsed []*statement, sts []Statement, state query.Reader) (results []Result, at int, err error) {
-	now := db.opts.Clock()
+func (db *DB) runAllLocked(ctx context.Context, now time.Time, parsed []*statement, sts []Statement, state query.Reader) (results []Result, at int, err error) {
 	results = make([]Result, len(sts))
 	for i, s := range parsed {
 		env := query.Env{Ctx: ctx, Params: sts[i].Params, Now: now}

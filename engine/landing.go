@@ -11,12 +11,40 @@ import (
 type landing struct {
 	mu     sync.Mutex
 	blocks []block
+	spare  *undoLog // a small one to use again
 }
 
 type block struct {
 	ticket  wal.Ticket
-	undo    []change
+	undo    *undoLog
 	changes uint64
+}
+
+// empty is an undoLog to fill.
+func (l *landing) empty() *undoLog {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.spare
+	l.spare = nil
+	if u == nil {
+		u = new(undoLog)
+	}
+	return u
+}
+
+// recycle keeps u for the next block unless it has grown large.
+func (l *landing) recycle(u *undoLog) {
+	l.mu.Lock()
+	l.recycleLocked(u)
+	l.mu.Unlock()
+}
+
+func (l *landing) recycleLocked(u *undoLog) {
+	const small = 64 // changes
+	if cap(u.changes) <= small {
+		u.reset()
+		l.spare = u
+	}
 }
 
 func (l *landing) add(b block) {
@@ -30,6 +58,7 @@ func (l *landing) landed(t wal.Ticket) {
 	l.mu.Lock()
 	n := 0
 	for n < len(l.blocks) && l.blocks[n].ticket <= t {
+		l.recycleLocked(l.blocks[n].undo)
 		n++
 	}
 	l.blocks = slices.Delete(l.blocks, 0, n)
@@ -56,7 +85,7 @@ func (db *DB) storageFailed(first wal.Ticket, err error) {
 	defer db.mu.Unlock()
 	db.failed = err
 	for _, b := range slices.Backward(db.landing.from(first)) {
-		undo(b.undo)
+		b.undo.run()
 		db.seq -= b.changes
 	}
 	db.opts.Log.Error().Err(err).Uint64("change", db.seq).Msg("storage failed: writes are stopped until the database is opened again")

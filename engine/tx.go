@@ -2,7 +2,7 @@ package engine
 
 import (
 	"encoding/binary"
-	"slices"
+	"time"
 
 	"fenec/engine/doc"
 	"fenec/engine/fail"
@@ -22,20 +22,10 @@ type tx struct {
 
 	segment, start int
 	changes        uint64
-	undo           []change
+	undo           *undoLog
 
 	built   *building // the index the statement declares, built beside the database
 	touched []touch   // documents put by the statement under way, for the unique indexes to judge
-}
-
-// change is how to put one change back.
-type change struct {
-	table *table
-	id    int64
-	old   uint64
-	had   bool
-	next  int64
-	other func() // a schema change
 }
 
 type touch struct {
@@ -47,10 +37,11 @@ type touch struct {
 func (x *tx) begin() {
 	x.segment, x.start = x.db.memory.open()
 	x.changes = 0
-	x.undo = nil
+	x.undo = x.db.landing.empty()
 	x.built = nil
 	x.touched = x.touched[:0]
-	x.append(make([]byte, recordHead))
+	var room [recordHead]byte
+	x.append(room[:])
 }
 
 // record is the block's record so far.
@@ -63,33 +54,18 @@ func (x *tx) append(b []byte) {
 
 // rollback puts everything of the block back.
 func (x *tx) rollback() {
-	undo(x.undo)
+	x.undo.run()
 	s := &x.db.memory.segments[x.segment]
 	*s = (*s)[:x.start]
 	x.db.seq -= x.changes
-	x.changes, x.undo = 0, nil
+	x.changes = 0
+	x.db.landing.recycle(x.undo)
+	x.undo = nil
 }
 
-// undo puts changes back, the latest first.
-func undo(changes []change) {
-	for _, c := range slices.Backward(changes) {
-		switch {
-		case c.other != nil:
-			c.other()
-		case c.had:
-			c.table.put(c.id, c.old)
-		default:
-			c.table.remove(c.id)
-		}
-		if c.table != nil {
-			c.table.next = c.next
-		}
-	}
-}
-
-// land closes the block and stages its record, which fixes its place in the file. A block without changes has no
-// record.
-func (x *tx) land() (landed bool) {
+// land closes the block as of now and stages its record, which fixes its place in the file. A block without changes
+// has no record.
+func (x *tx) land(now time.Time) (landed bool) {
 	db := x.db
 	if x.changes == 0 {
 		x.rollback()
@@ -97,14 +73,14 @@ func (x *tx) land() (landed bool) {
 	}
 	rec := x.record()
 	binary.LittleEndian.PutUint64(rec[wal.HeaderSize:], db.seq)
-	binary.LittleEndian.PutUint64(rec[wal.HeaderSize+8:], uint64(db.opts.Clock().UnixMilli()))
+	binary.LittleEndian.PutUint64(rec[wal.HeaderSize+8:], uint64(now.UnixMilli()))
 	db.last = db.log.Stage(wal.Block, rec)
 	db.landing.add(block{ticket: db.last, undo: x.undo, changes: x.changes})
 	x.undo = nil
 	return true
 }
 
-// counts that one more change is in the block.
+// count says that one more change is in the block.
 func (x *tx) count() {
 	x.changes++
 	x.db.seq++
@@ -122,25 +98,21 @@ func (x *tx) fits(n int) error {
 func (x *tx) NextID(name string) int64 {
 	t := x.db.tables[name]
 	id := t.next
-	if id == 0 {
-		return 0
+	if id != 0 {
+		x.undo.next(t)
+		t.take(id)
 	}
-	x.undo = append(x.undo, change{table: t, next: id, other: noChange})
-	t.take(id)
 	return id
 }
 
 // TakeID moves the counter past an id a document brought along.
 func (x *tx) TakeID(name string, id int64) {
 	t := x.db.tables[name]
-	if t.next == 0 || id < t.next {
-		return
+	if t.next != 0 && id >= t.next {
+		x.undo.next(t)
+		t.take(id)
 	}
-	x.undo = append(x.undo, change{table: t, next: t.next, other: noChange})
-	t.take(id)
 }
-
-func noChange() {}
 
 // Put makes d the document of its id; d is copied.
 func (x *tx) Put(name string, d doc.Document) error {
@@ -154,9 +126,9 @@ func (x *tx) Put(name string, d doc.Document) error {
 	at := len(*s)
 	*s = append(*s, d...)
 	id := d.ID()
-	c := change{table: t, id: id, next: t.next}
+	c := change{table: t, id: id}
 	c.old, c.had = t.put(id, makeRef(x.segment, at))
-	x.undo = append(x.undo, c)
+	x.undo.changes = append(x.undo.changes, c)
 	x.count()
 	if len(t.derived) > 0 {
 		x.touched = append(x.touched, touch{t, id})
@@ -170,13 +142,13 @@ func (x *tx) Delete(name string, id int64) error {
 		return err
 	}
 	t := x.db.tables[name]
-	c := change{table: t, id: id, next: t.next}
+	c := change{table: t, id: id}
 	if c.old, c.had = t.remove(id); !c.had {
 		return nil
 	}
 	s := &x.db.memory.segments[x.segment]
 	*s = appendNumbers(*s, opDelete, t.number, uint64(id))
-	x.undo = append(x.undo, c)
+	x.undo.changes = append(x.undo.changes, c)
 	x.count()
 	return nil
 }
@@ -302,7 +274,7 @@ func (x *derived) alone(get func(id int64) doc.Document, id int64) error {
 }
 
 func (x *tx) schemaChanged(back func()) {
-	x.undo = append(x.undo, change{other: back})
+	x.undo.changes = append(x.undo.changes, change{other: back})
 	x.count()
 }
 

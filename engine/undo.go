@@ -1,0 +1,56 @@
+package engine
+
+import "slices"
+
+// undoLog is how to put a block back.
+type undoLog struct {
+	changes []change
+	nexts   []nextID
+}
+
+// change is one change and what was before it.
+type change struct {
+	table *table
+	id    int64
+	old   uint64
+	had   bool
+	other func() // of a schema change: puts it back
+}
+
+// nextID is the counter of a table before the block moved it.
+type nextID struct {
+	table *table
+	next  int64
+}
+
+// next keeps the counter of t as it is before the block first moves it.
+func (u *undoLog) next(t *table) {
+	for i := range u.nexts {
+		if u.nexts[i].table == t {
+			return
+		}
+	}
+	u.nexts = append(u.nexts, nextID{t, t.next})
+}
+
+// run puts the changes back, the latest first.
+func (u *undoLog) run() {
+	for _, c := range slices.Backward(u.changes) {
+		switch {
+		case c.other != nil:
+			c.other()
+		case c.had:
+			c.table.put(c.id, c.old)
+		default:
+			c.table.remove(c.id)
+		}
+	}
+	for _, n := range u.nexts {
+		n.table.next = n.next
+	}
+}
+
+func (u *undoLog) reset() {
+	clear(u.changes)
+	u.changes, u.nexts = u.changes[:0], u.nexts[:0]
+}
