@@ -249,7 +249,9 @@ func (n *Node) create(name string) error {
 	}
 	n.refusals.forget(name)
 	n.metrics.opened.Inc()
-	n.registry.put(n.newTenant(name, db))
+	t := n.newTenant(name, db)
+	n.makeRoom(0)
+	n.registry.put(t)
 	return nil
 }
 

@@ -1,0 +1,267 @@
+package node
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestAdminRoutes(t *testing.T) {
+	r := start(t, Config{})
+	for _, step := range []struct {
+		says         string
+		method, path string
+		body         string
+		status       int
+		want         string // the whole body, or where it ends in ... its beginning
+	}{
+		{"an empty node", "GET", "tenants", "", 200, `[]`},
+		{"nothing is open", "GET", "open", "", 200, `[]`},
+		{"a tenant is made", "PUT", "tenants/acme", "", 201, `{"tenant":"acme"}`},
+		{"a taken name", "PUT", "tenants/acme", "", 409, `{"error":"there is a tenant acme already"}`},
+		{"a bad name", "PUT", "tenants/Acme", "", 400, `{"error":"a tenant's name is...`},
+		{"a name that would leave the directory", "PUT", "tenants/%2e%2e%2fx", "", 400, `{"error":...`},
+		{"a name that is too long", "PUT", "tenants/" + strings.Repeat("a", 65), "", 400, `{"error":...`},
+		{"the longest name", "PUT", "tenants/" + strings.Repeat("a", 64), "", 201, `{"tenant":"aa...`},
+		{"a name between others", "PUT", "tenants/acme-b", "", 201, `{"tenant":"acme-b"}`},
+		{"they are sorted by name", "GET", "tenants", "", 200, `["` + strings.Repeat("a", 64) + `","acme","acme-b"]`},
+		{"open ones are described", "GET", "open", "", 200, `[{"name":"aa...`},
+		{"a delete", "DELETE", "tenants/" + strings.Repeat("a", 64), "", 204, ``},
+		{"a delete of nothing", "DELETE", "tenants/nobody", "", 404, `{"error":"no tenant nobody here"}`},
+		{"a freeze", "POST", "tenants/acme/freeze", `{"token":"x"}`, 200, `{"frozen":true,"seq":0}`},
+		{"a freeze of nothing", "POST", "tenants/nobody/freeze", ``, 404, `{"error":...`},
+		{"what is frozen says so", "GET", "tenants/acme/frozen", ``, 200, `{"frozen":true,"token":"x","held":false,"seq":0}`},
+		{"what is not says so", "GET", "tenants/acme-b/frozen", ``, 200, `{"frozen":false,"held":false,"seq":0}`},
+		{"frozen under another token", "POST", "tenants/acme/freeze", `{"token":"y"}`, 409, `{"error":...`},
+		{"frozen again", "POST", "tenants/acme/freeze", `{"token":"x"}`, 200, `{"frozen":true,"seq":0}`},
+		{"frozen again without a token", "POST", "tenants/acme/freeze", ``, 200, `{"frozen":true,"seq":0}`},
+		{"thawed under another token", "POST", "tenants/acme/thaw", `{"token":"y"}`, 409, `{"error":...`},
+		{"a thaw", "POST", "tenants/acme/thaw", `{"token":"x"}`, 200, `{"frozen":false,"seq":0}`},
+		{"a thaw of what is not frozen", "POST", "tenants/acme/thaw", `{"token":"x"}`, 200, `{"frozen":false,"seq":0}`},
+		{"an unknown key", "POST", "tenants/acme/freeze", `{"tokn":"x"}`, 400, `{"error":...`},
+		{"a token that is no text", "POST", "tenants/acme/freeze", `{"token":1}`, 400, `{"error":...`},
+		{"a token that is too long", "POST", "tenants/acme/freeze", `{"token":"` + strings.Repeat("x", 600) + `"}`, 400, `{"error":...`},
+		{"a later route of a tenant", "POST", "tenants/acme/promote", ``, 501, `{"error":"promoting a copy comes with a later version"}`},
+		{"a later route of the node", "POST", "lease", ``, 501, `{"error":"a lease comes with a later version"}`},
+		{"no route", "GET", "nothing", "", 404, `{"error":...`},
+		{"no route of a tenant", "GET", "tenants/acme/nothing", "", 404, `{"error":...`},
+		{"nothing below a route", "GET", "tenants/acme/frozen/x", "", 404, `{"error":...`},
+		{"a wrong method", "POST", "tenants", "", 405, `{"error":...`},
+		{"a wrong method of a tenant", "GET", "tenants/acme", "", 405, `{"error":...`},
+	} {
+		got := r.admin(step.method, step.path, step.body)
+		begins, open := strings.CutSuffix(step.want, "...")
+		if got.status != step.status || !(got.body == step.want || open && strings.HasPrefix(got.body, begins)) {
+			t.Errorf("%s: %s %s: got %d %s, want %d %s", step.says, step.method, step.path, got.status, got.body, step.status, step.want)
+		}
+	}
+}
+
+func TestStatsCountTheDirectory(t *testing.T) {
+	r := start(t, Config{})
+	r.fill("a", 10)
+	r.fill("b", 10)
+	r.closeIfIdle(r.registry.get("b"))
+	var stats struct {
+		Tenants, Open int
+		Disk          int64 `json:"disk_bytes"`
+		Memory        int64 `json:"memory_bytes"`
+	}
+	if err := json.Unmarshal([]byte(r.admin("GET", "stats", "").body), &stats); err != nil {
+		t.Fatal(err)
+	}
+	disk := int64(0)
+	for _, name := range []string{"a.fenec", "b.fenec", ".lock"} {
+		if info, err := os.Stat(r.file(name)); err == nil {
+			disk += info.Size()
+		}
+	}
+	if stats.Tenants != 2 || stats.Open != 1 || stats.Disk != disk || stats.Memory <= 0 {
+		t.Errorf("got %+v, want 2 tenants, 1 open, %d bytes on disk and some in memory", stats, disk)
+	}
+}
+
+func TestAdminIsNotThereWithoutAToken(t *testing.T) {
+	r := start(t, Config{})
+	r.config.AdminToken = ""
+	for _, path := range []string{"/_admin", "/_admin/stats", "/_admin/tenants/acme"} {
+		r.want(404, "GET", path, "")
+		r.want(404, "GET", path, "", "Authorization", "Bearer ")
+	}
+}
+
+func TestTokensOpenTheirDoorsOnly(t *testing.T) {
+	r := start(t, Config{DataToken: "data"})
+	r.wantAdmin(201, "PUT", "tenants/acme", "")
+	for _, tc := range []struct {
+		says, path, authorization string
+		status                    int
+	}{
+		{"data with the data token", "/t/acme/", "Bearer data", 200},
+		{"the scheme in another case", "/t/acme/", "bearer  data", 200},
+		{"data without a token", "/t/acme/", "", 401},
+		{"data with a wrong token", "/t/acme/", "Bearer dat", 401},
+		{"data with a longer token", "/t/acme/", "Bearer data1", 401},
+		{"data with another scheme", "/t/acme/", "Basic data", 401},
+		{"data with the admin token", "/t/acme/", "Bearer " + adminToken, 401},
+		{"an absent tenant is not told without a token", "/t/nobody/", "", 401},
+		{"nor a path that is none", "/t/acme/a/b/c", "", 401},
+		{"admin with the data token", "/_admin/stats", "Bearer data", 401},
+		{"admin without one", "/_admin/stats", "", 401},
+		{"admin with its own", "/_admin/stats", "Bearer " + adminToken, 200},
+		{"metrics with the data token", "/_metrics", "Bearer data", 200},
+		{"metrics with the admin token", "/_metrics", "Bearer " + adminToken, 200},
+		{"metrics without one", "/_metrics", "", 401},
+		{"health without one", "/_health", "", 200},
+	} {
+		got := r.do("GET", tc.path, "", "Authorization", tc.authorization)
+		if got.status != tc.status {
+			t.Errorf("%s: got %d %s, want %d", tc.says, got.status, got.body, tc.status)
+		}
+		if (got.status == 401) != (got.header.Get("WWW-Authenticate") != "") {
+			t.Errorf("%s: a 401, and no other answer, names its scheme: %v", tc.says, got.header)
+		}
+	}
+}
+
+// image fetches a tenant's image.
+func (r *running) image(tenant string) string {
+	r.t.Helper()
+	return r.wantAdmin(200, "GET", "tenants/"+tenant+"/file", "").body
+}
+
+func TestAnImageIsInstalledHeldAndServedOnceThawed(t *testing.T) {
+	a, b := start(t, Config{}), start(t, Config{})
+	a.fill("acme", 50)
+	sent := a.wantAdmin(200, "GET", "tenants/acme/file", "")
+	if sent.header.Get("Content-Length") != fmt.Sprint(len(sent.body)) || sent.header.Get("Fenec-Seq") != "51" || sent.header.Get("Fenec-History") == "" {
+		t.Errorf("the head of the image: %v", sent.header)
+	}
+	head := a.wantAdmin(200, "HEAD", "tenants/acme/file", "")
+	if head.header.Get("Content-Length") != fmt.Sprint(len(sent.body)) {
+		t.Errorf("HEAD names another length: %v", head.header)
+	}
+	if got := b.wantAdmin(201, "PUT", "tenants/acme/file", sent.body); got.body != `{"tenant":"acme","held":true,"seq":51}` {
+		t.Errorf("installed: %s", got.body)
+	}
+	for restarts := range 2 {
+		if got := b.count("acme"); got != `{"count":50}` {
+			t.Errorf("a held tenant's reads: %s", got)
+		}
+		held := b.want(503, "POST", "/t/acme/c", `{"n": 1}`)
+		if held.header.Get("Retry-After") != "1" || !strings.Contains(held.body, `"retry_after":1`) {
+			t.Errorf("a write to a held tenant names no wait: %v %s", held.header, held.body)
+		}
+		if got := b.admin("GET", "tenants/acme/frozen", "").body; got != `{"frozen":true,"held":true,"seq":51}` {
+			t.Errorf("after %d restarts: %s", restarts, got)
+		}
+		b.stop()
+		b = start(t, Config{Dir: b.dir})
+	}
+	b.wantAdmin(200, "POST", "tenants/acme/thaw", "{}")
+	b.insert("acme", 51, 1)
+	if got := b.count("acme"); got != `{"count":51}` {
+		t.Errorf("after the thaw: %s", got)
+	}
+	b.wantAdmin(409, "PUT", "tenants/acme/file", sent.body)
+}
+
+func TestAnImageCutOrChangedIsRefusedAndLeavesNothing(t *testing.T) {
+	r := start(t, Config{})
+	r.fill("acme", 20)
+	image := r.image("acme")
+	for name, body := range map[string]string{
+		"empty":          "",
+		"cut by a byte":  image[:len(image)-1],
+		"cut in half":    image[:len(image)/2],
+		"changed inside": image[:len(image)/2] + string(image[len(image)/2]^1) + image[len(image)/2+1:],
+		"more behind it": image + "x",
+		"no image":       strings.Repeat("x", 1000),
+	} {
+		if got := r.admin("PUT", "tenants/copy/file", body); got.status != 400 {
+			t.Errorf("%s: got %d %s", name, got.status, got.body)
+		}
+		entries, err := os.ReadDir(r.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), "copy") {
+				t.Errorf("%s: left %s", name, e.Name())
+			}
+		}
+	}
+	r.want(404, "GET", "/t/copy/", "")
+	r.wantAdmin(201, "PUT", "tenants/copy", "")
+	r.query("copy", "create collection c (n int)") // nothing holds it
+}
+
+func TestAnUploadThatBreaksOffLeavesNothing(t *testing.T) {
+	r := start(t, Config{})
+	body := io.MultiReader(strings.NewReader("FENEC"), errReader{})
+	req, err := http.NewRequest("PUT", r.url+"/_admin/tenants/copy/file", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.ContentLength = 1 << 20
+	req.Header.Set("Authorization", "Bearer "+adminToken)
+	if resp, err := r.client.Do(req); err == nil {
+		resp.Body.Close()
+	}
+	eventually(t, "the hold of the broken upload goes", func() bool {
+		_, err := os.Stat(r.file("copy.frozen"))
+		return os.IsNotExist(err)
+	})
+	r.wantAdmin(201, "PUT", "tenants/copy", "")
+}
+
+type errReader struct{}
+
+func (errReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func TestDeletingATenantEndsTheImageBeingSent(t *testing.T) {
+	r := start(t, Config{})
+	r.wantAdmin(201, "PUT", "tenants/acme", "")
+	r.query("acme", "create collection c (s text)")
+	row := `{"s": "` + strings.Repeat("x", 1<<20) + `"}`
+	for range 24 {
+		r.want(201, "POST", "/t/acme/c", row)
+	}
+	req, err := http.NewRequest("GET", r.url+"/_admin/tenants/acme/file", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+adminToken)
+	resp, err := r.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.ReadFull(resp.Body, make([]byte, 1<<10)); err != nil {
+		t.Fatal(err)
+	}
+	deleted := make(chan reply, 1)
+	go func() {
+		got, err := r.send("DELETE", "/_admin/tenants/acme", "", "Authorization", "Bearer "+adminToken)
+		if err != nil {
+			got.body = err.Error()
+		}
+		deleted <- got
+	}()
+	eventually(t, "the delete turns requests away", func() bool {
+		one := r.registry.get("acme")
+		return one == nil || one.uses.Load() < 0
+	})
+	var rest bytes.Buffer
+	if _, err := io.Copy(&rest, resp.Body); err == nil {
+		t.Error("the image came whole though its tenant was deleted")
+	}
+	if got := <-deleted; got.status != 204 {
+		t.Errorf("the delete: %d %s", got.status, got.body)
+	}
+}

@@ -1,0 +1,170 @@
+package node
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/internal/http1"
+)
+
+// translate reads a query string as GET does, but for where=.
+func translate(query string) (c *call, err error) {
+	c = &call{request: &http1.Request{Query: []byte(query)}}
+	return c, c.readQuery(keySelect | keyOrder | keyLimit | keyOffset | keyCount | keyWhere)
+}
+
+func (c *call) describe() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s", c.condition)
+	for _, p := range c.params {
+		fmt.Fprintf(&b, " %s:%s", p.Kind, p.B)
+	}
+	if len(c.selected) > 0 {
+		fmt.Fprintf(&b, " select %s", c.selected)
+	}
+	if len(c.ordered) > 0 {
+		fmt.Fprintf(&b, " order %s", c.ordered)
+	}
+	if c.limit.Kind == doc.Int {
+		fmt.Fprintf(&b, " limit %d", c.limit.Int())
+	}
+	if c.offset.Kind == doc.Int {
+		fmt.Fprintf(&b, " offset %d", c.offset.Int())
+	}
+	return b.String()
+}
+
+func TestAQueryStringBecomesConditions(t *testing.T) {
+	u := doc.Untyped.String()
+	x := doc.Text.String()
+	for name, tc := range map[string]struct{ query, want string }{
+		"an operator and a value":                   {"a=eq.5", "a = $1 " + u + ":5"},
+		"a bare value is equality":                  {"a=5", "a = $1 " + u + ":5"},
+		"a value with a dot is a bare value":        {"a=3.5", "a = $1 " + u + ":3.5"},
+		"what is no operator is part of the value":  {"a=equal.5", "a = $1 " + u + ":equal.5"},
+		"not before no operator too":                {"a=not.five", "a = $1 " + u + ":not.five"},
+		"an empty value is an empty text":           {"a=", "a = $1 " + u + ":"},
+		"an operator's value may be empty":          {"a=neq.", "a != $1 " + u + ":"},
+		"a value may hold operators":                {"a=eq.eq.5", "a = $1 " + u + ":eq.5"},
+		"every comparison":                          {"a=neq.1&a=lt.2&a=lte.3&a=gt.4&a=gte.5", "a != $1 and a < $2 and a <= $3 and a > $4 and a >= $5 " + u + ":1 " + u + ":2 " + u + ":3 " + u + ":4 " + u + ":5"},
+		"has":                                       {"tags=has.x", "tags has $1 " + u + ":x"},
+		"not before an operator":                    {"a=not.gt.5", "not (a > $1) " + u + ":5"},
+		"is":                                        {"a=is.null&b=is.not_null&c=is.true&d=is.false", "a is null and b is not null and c = true and d = false"},
+		"not before is":                             {"a=not.is.null", "not (a is null)"},
+		"in":                                        {"a=in.(1,2)", "a in [$1,$2] " + u + ":1 " + u + ":2"},
+		"in of nothing":                             {"a=in.()", "a in []"},
+		"in of one empty value":                     {`a=in.("")`, "a in [$1] " + u + ":"},
+		"in with an empty value behind a comma":     {"a=in.(x,)", "a in [$1,$2] " + u + ":x " + u + ":"},
+		"in with quotes":                            {`a=in.("b,c","d\"e\\f",g)`, "a in [$1,$2,$3] " + u + ":b,c " + u + `:d"e\f ` + u + ":g"},
+		"in under not":                              {"a=not.in.(1)", "not (a in [$1]) " + u + ":1"},
+		"a path":                                    {"meta.source.rank=gt.5", "meta.source.rank > $1 " + u + ":5"},
+		"a name of letters of any script":           {"größe=eq.5", "größe = $1 " + u + ":5"},
+		"escapes in key and value":                  {"%61=eq.%C3%A4%20%26%3D", "a = $1 " + u + ":ä &="},
+		"a plus is a space":                         {"a=eq.b+c%2B", "a = $1 " + u + ":b c+"},
+		"empty pairs are skipped":                   {"&&a=1&&", "a = $1 " + u + ":1"},
+		"select, order, limit, offset":              {"select=a,b.c&order=a.desc,b,c.asc&limit=10&offset=5", " select a,b.c order a desc,b ,c asc limit 10 offset 5"},
+		"select of everything":                      {"select=*", ""},
+		"an order by a field called desc":           {"order=desc", " order desc "},
+		"a field called count":                      {"count=eq.5", "count = $1 " + u + ":5"},
+		"a field named like a keyword":              {"not=5&case=6", "not = $1 and case = $2 " + u + ":5 " + u + ":6"},
+		"like without wildcards":                    {"a=like.abc", "a = $1 " + x + ":abc"},
+		"like of a beginning":                       {"a=like.abc%25", "(a >= $1 and a < $2) " + x + ":abc " + x + ":abd"},
+		"like with a star":                          {"a=like.abc*", "(a >= $1 and a < $2) " + x + ":abc " + x + ":abd"},
+		"like of a beginning before the surrogates": {"a=like.%ED%9F%BF*", "(a >= $1 and a < $2) " + x + ":\ud7ff " + x + ":\ue000"},
+		"like of a beginning with the last of all":  {"a=like.b%F4%8F%BF%BF*", "(a >= $1 and a < $2) " + x + ":b\U0010ffff " + x + ":c"},
+		"like of nothing but the last of all":       {"a=like.%F4%8F%BF%BF*", "(a >= $1) " + x + ":\U0010ffff"},
+		"like of a part without case":               {"a=like.*12-3*", "a ~ $1 " + x + ":12-3"},
+		"like of anything":                          {"a=like.*", "a is not null"},
+		"like of a text with an escaped wildcard":   {`a=like.5\%25`, "a = $1 " + x + ":5%"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := translate(tc.query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.describe(); got != tc.want {
+				t.Errorf("got  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestAQueryStringThatMakesNoSenseIsRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		query string
+		kind  fail.Kind
+		want  string
+	}{
+		"a key that is no name":              {"a-b=5", fail.Invalid, `"a-b"`},
+		"a key that would be a statement":    {"a%20or%20b=5", fail.Invalid, `"a or b"`},
+		"a key with an empty part":           {"a..b=5", fail.Invalid, `"a..b"`},
+		"a key that begins with a digit":     {"1a=5", fail.Invalid, `"1a"`},
+		"an empty key":                       {"=5", fail.Invalid, `""`},
+		"a constant of the language":         {"True=5", fail.Invalid, "constant"},
+		"a key without a value":              {"a", fail.Invalid, "no value"},
+		"a bad escape":                       {"a=%4", fail.Invalid, "percent"},
+		"an escape that is no hexadecimal":   {"a=%zz", fail.Invalid, "percent"},
+		"a NUL":                              {"a=%00", fail.Invalid, "NUL"},
+		"bytes that are no UTF-8":            {"a=%ff", fail.Invalid, "UTF-8"},
+		"a surrogate":                        {"a=%ED%A0%80", fail.Invalid, "UTF-8"},
+		"is with something else":             {"a=is.5", fail.Invalid, "a=is."},
+		"in without parentheses":             {"a=in.1,2", fail.Invalid, "parentheses"},
+		"in with an open quote":              {`a=in.("b)`, fail.Invalid, "quote"},
+		"in with more behind a quote":        {`a=in.("b"c)`, fail.Invalid, "comma"},
+		"select twice":                       {"select=a&select=b", fail.Invalid, "twice"},
+		"select of nothing":                  {"select=", fail.Invalid, "select"},
+		"select of a statement":              {"select=a+from+b", fail.Invalid, "select"},
+		"an aggregate":                       {"select=count(*)", fail.Unsupported, "aggregate"},
+		"an order by a statement":            {"order=a+limit+1", fail.Invalid, "order"},
+		"an order that is nothing but desc.": {"order=.desc", fail.Invalid, "order"},
+		"an order by an aggregate":           {"order=sum(total).desc", fail.Unsupported, "aggregate"},
+		"a collation":                        {"order=name.und.asc", fail.Unsupported, "collation"},
+		"a limit that is no number":          {"limit=x", fail.Invalid, "limit"},
+		"a limit below zero":                 {"limit=-1", fail.Invalid, "limit"},
+		"an empty limit":                     {"limit=", fail.Invalid, "limit"},
+		"a limit past 64 bits":               {"limit=9223372036854775808", fail.Invalid, "limit"},
+		"lookup":                             {"lookup=reviews", fail.Unsupported, "lookup"},
+		"group":                              {"group=a", fail.Unsupported, "group"},
+		"having":                             {"having=a", fail.Unsupported, "having"},
+		"like of an end":                     {"a=like.*x", fail.Unsupported, "like"},
+		"like of a middle":                   {"a=like.x*y", fail.Unsupported, "like"},
+		"like of any one character":          {"a=like.x_", fail.Unsupported, "like"},
+		"like of a part with case":           {"a=like.*x*", fail.Unsupported, "like"},
+		"a path that is too long":            {strings.Repeat("a.", 64) + "a=5", fail.Invalid, "path"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := translate(tc.query)
+			if fail.KindOf(err) != tc.kind || !strings.Contains(fmt.Sprint(err), tc.want) {
+				t.Errorf("got %v (%v), want %v with %q", err, fail.KindOf(err), tc.kind, tc.want)
+			}
+		})
+	}
+}
+
+func TestUnescapeAgreesWithNetURL(t *testing.T) {
+	for _, raw := range []string{"", "a", "a+b", "%41%c3%a4", "%", "%4", "%g0", "a%2Fb", "+%2B", "100%25"} {
+		want, wantErr := url.QueryUnescape(raw)
+		got, _, err := unescape(nil, []byte(raw), true)
+		if (err == nil) != (wantErr == nil) || err == nil && string(got) != want {
+			t.Errorf("%q: got %q, %v, want %q, %v", raw, got, err, want, wantErr)
+		}
+	}
+}
+
+func TestTheSuccessorOfAPrefixIsAboveAllThatBeginWithIt(t *testing.T) {
+	for _, prefix := range []string{"a", "az", "ä", "\ud7ff", "\uffff", "a\U0010ffff", "z\x7f", "\x01"} {
+		after := string(appendSuccessor(nil, []byte(prefix)))
+		for _, longer := range []string{prefix, prefix + "\U0010ffff\U0010ffff", prefix + "z"} {
+			if longer >= after {
+				t.Errorf("%q is not below %q", longer, after)
+			}
+		}
+		if strings.HasPrefix(after, prefix) || after <= prefix {
+			t.Errorf("%q is no successor of %q", after, prefix)
+		}
+	}
+}

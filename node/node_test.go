@@ -1,0 +1,287 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(crowdEnv); dir != "" {
+		os.Exit(serveCrowd(dir))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// fakeClock is a clock that moves when it is told to.
+type fakeClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *fakeClock { return &fakeClock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
+
+func (c *fakeClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *fakeClock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+const adminToken = "the-admin-token"
+
+// running is a node that serves a loopback socket, and a client of it.
+type running struct {
+	*Node
+	t      testing.TB
+	url    string
+	client *http.Client
+	token  string // sent with every request, where there is one
+	served chan error
+}
+
+// start runs a node over a directory of the test until the test ends.
+func start(t testing.TB, c Config) *running {
+	t.Helper()
+	if c.Dir == "" && c.File == "" {
+		c.Dir = t.TempDir()
+	}
+	if c.AdminToken == "" {
+		c.AdminToken = adminToken
+	}
+	if c.Version == "" {
+		c.Version = "test"
+	}
+	n, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{
+		Node: n, t: t, url: "http://" + l.Addr().String(), served: make(chan error, 1),
+		client: newClient(),
+	}
+	go func() { r.served <- n.Serve(l) }()
+	t.Cleanup(r.stop)
+	return r
+}
+
+func newClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+}
+
+// stop shuts the node down; it may be called before the test ends.
+func (r *running) stop() {
+	r.t.Helper()
+	r.client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := r.Shutdown(ctx); err != nil {
+		r.t.Errorf("shutdown: %v", err)
+	}
+	select {
+	case err := <-r.served:
+		if err != nil {
+			r.t.Errorf("serve: %v", err)
+		}
+		r.served <- nil
+	case <-time.After(10 * time.Second):
+		r.t.Error("serve did not end with the shutdown")
+	}
+}
+
+// reply is an answer as a client sees it.
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// send makes a request; headers come in pairs of name and value.
+func (r *running) send(method, path, body string, headers ...string) (reply, error) {
+	req, err := http.NewRequest(method, r.url+path, strings.NewReader(body))
+	if err != nil {
+		return reply{}, err
+	}
+	if r.token != "" {
+		req.Header.Set("Authorization", "Bearer "+r.token)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return reply{}, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return reply{resp.StatusCode, resp.Header, string(text)}, err
+}
+
+func (r *running) do(method, path, body string, headers ...string) reply {
+	r.t.Helper()
+	got, err := r.send(method, path, body, headers...)
+	if err != nil {
+		r.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return got
+}
+
+// admin makes a request under /_admin/.
+func (r *running) admin(method, path, body string) reply {
+	r.t.Helper()
+	return r.do(method, "/_admin/"+path, body, "Authorization", "Bearer "+adminToken)
+}
+
+// want makes a request and checks the answer's status.
+func (r *running) want(status int, method, path, body string, headers ...string) reply {
+	r.t.Helper()
+	got := r.do(method, path, body, headers...)
+	if got.status != status {
+		r.t.Fatalf("%s %s %s: got %d %s, want %d", method, path, body, got.status, got.body, status)
+	}
+	return got
+}
+
+func (r *running) wantAdmin(status int, method, path, body string) reply {
+	r.t.Helper()
+	return r.want(status, method, "/_admin/"+path, body, "Authorization", "Bearer "+adminToken)
+}
+
+// query runs a statement in a tenant and answers the body, which has to come with 200.
+func (r *running) query(tenant, statement string) string {
+	r.t.Helper()
+	return r.want(200, "POST", "/t/"+tenant+"/query", fmt.Sprintf(`{"query": %q}`, statement)).body
+}
+
+// fill makes a tenant with a collection c of numbered documents.
+func (r *running) fill(tenant string, documents int) {
+	r.t.Helper()
+	r.wantAdmin(201, "PUT", "tenants/"+tenant, "")
+	r.query(tenant, "create collection c (n int, s text)")
+	r.insert(tenant, 1, documents)
+}
+
+func (r *running) insert(tenant string, from, documents int) {
+	r.t.Helper()
+	if documents == 0 {
+		return
+	}
+	var rows bytes.Buffer
+	for i := range documents {
+		fmt.Fprintf(&rows, `%c{"n": %d, "s": "s%d"}`, ",["[b2i(i == 0)], from+i, from+i)
+	}
+	rows.WriteByte(']')
+	r.want(201, "POST", "/t/"+tenant+"/c", rows.String())
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// count is how many documents c holds.
+func (r *running) count(tenant string) string {
+	r.t.Helper()
+	return r.want(200, "GET", "/t/"+tenant+"/c?count", "").body
+}
+
+// isOpen tells whether the tenant's file is open.
+func (r *running) isOpen(tenant string) bool { return r.registry.get(tenant) != nil }
+
+func (r *running) file(name string) string { return filepath.Join(r.dir, name) }
+
+// eventually waits for a condition that something else brings about.
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+func TestADirectoryIsServedByOneNode(t *testing.T) {
+	r := start(t, Config{})
+	if _, err := New(Config{Dir: r.dir}); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("a second node on the directory: got %v", err)
+	}
+	r.stop()
+	again, err := New(Config{Dir: r.dir})
+	if err != nil {
+		t.Fatalf("a node after the first has stopped: %v", err)
+	}
+	if err := again.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAStartThatFailsIsOneSentence(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		config Config
+		want   string
+	}{
+		"a file where the directory should be":       {Config{Dir: file}, "cannot make the directory"},
+		"a read-only node over no directory":         {Config{Dir: file + "s", ReadOnly: true}, "cannot read the directory"},
+		"a damaged file is not served by itself":     {Config{File: file}, "cannot open"},
+		"a read-only node over no file":              {Config{File: file + "s", ReadOnly: true}, "cannot open"},
+		"a certificate that is not there is told so": {Config{Dir: t.TempDir(), TLSCert: file + "s", TLSKey: file}, "cannot read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, err := New(tc.config)
+			if err == nil {
+				n.Shutdown(context.Background())
+				t.Fatal("the node started")
+			}
+			if !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %q, want one line with %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestShutdownKeepsWhatWasAnswered(t *testing.T) {
+	r := start(t, Config{})
+	r.fill("acme", 3)
+	r.stop()
+	r = start(t, Config{Dir: r.dir})
+	if got := r.count("acme"); got != `{"count":3}` {
+		t.Errorf("after a restart: %s", got)
+	}
+}
+
+func TestShutdownMayBeCalledTwiceAndBeforeServe(t *testing.T) {
+	n, err := New(Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(n.Shutdown(context.Background()), n.Shutdown(context.Background())); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,211 @@
+package node
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fenec/internal/vfs"
+)
+
+func TestATenantIsOpenedByItsFirstRequest(t *testing.T) {
+	r := start(t, Config{})
+	r.fill("acme", 1)
+	r.stop()
+	r = start(t, Config{Dir: r.dir})
+	if r.isOpen("acme") {
+		t.Fatal("the tenant is open before anybody asked for it")
+	}
+	r.count("acme")
+	if !r.isOpen("acme") {
+		t.Error("the tenant is not open after a request")
+	}
+}
+
+func TestARequestNeverMakesATenant(t *testing.T) {
+	r := start(t, Config{})
+	for _, path := range []string{"/t/typo", "/t/typo/", "/t/typo/c", "/t/typo/collections", "/t/typo/c?id=1"} {
+		got := r.want(404, "GET", path, "")
+		if got.header.Get("Fenec-Tenant") != "absent" || got.body != `{"error":"no tenant typo here"}` {
+			t.Errorf("%s: %v %s", path, got.header, got.body)
+		}
+	}
+	if got := r.want(404, "POST", "/t/typo/query", `{"query": "create collection c (n int)"}`); got.header.Get("Fenec-Tenant") != "absent" {
+		t.Error("a write to no tenant is not told apart by its header")
+	}
+	if _, err := os.Stat(r.file("typo.fenec")); err == nil {
+		t.Error("a request made a tenant")
+	}
+}
+
+func TestAnUnknownCollectionIsNoAbsentTenant(t *testing.T) {
+	r := start(t, Config{})
+	r.wantAdmin(201, "PUT", "tenants/acme", "")
+	if got := r.want(404, "GET", "/t/acme/nothing", ""); got.header.Get("Fenec-Tenant") != "" {
+		t.Error("a router would look for the tenant elsewhere")
+	}
+}
+
+func TestAnIdleTenantIsClosedAndOpenedAgain(t *testing.T) {
+	clock := newClock()
+	r := start(t, Config{Clock: clock.Now, IdleClose: time.Minute})
+	r.fill("acme", 2)
+	clock.Advance(59 * time.Second)
+	r.sweep()
+	if !r.isOpen("acme") {
+		t.Fatal("closed too early")
+	}
+	clock.Advance(time.Second)
+	r.sweep()
+	if r.isOpen("acme") {
+		t.Fatal("still open after a minute without a request")
+	}
+	if got := r.count("acme"); got != `{"count":2}` {
+		t.Errorf("opened again: %s", got)
+	}
+}
+
+func TestATenantInUseIsNeverClosed(t *testing.T) {
+	clock := newClock()
+	r := start(t, Config{Clock: clock.Now, IdleClose: time.Minute})
+	r.fill("acme", 0)
+	r.budget.ceiling = 1
+	one, err := r.acquire("acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(time.Hour)
+	r.sweep()
+	if !r.isOpen("acme") {
+		t.Error("closed under a request")
+	}
+	r.release(one)
+	r.sweep()
+	if r.isOpen("acme") {
+		t.Error("not closed though past the memory and idle")
+	}
+}
+
+func TestTheLeastRecentlyUsedTenantIsClosedForMemory(t *testing.T) {
+	clock := newClock()
+	r := start(t, Config{Clock: clock.Now})
+	for i, name := range []string{"a", "b", "c"} {
+		r.fill(name, 1)
+		clock.Advance(time.Second)
+		if !r.isOpen(name) || i > 2 {
+			t.Fatalf("%s is not open", name)
+		}
+	}
+	r.count("a") // now b has been idle longest
+	clock.Advance(time.Second)
+	r.budget.ceiling = r.budget.memory.Load() + 100 // room for what is open, and no more
+	r.wantAdmin(201, "PUT", "tenants/d", "")
+	if open := fmt.Sprint(r.isOpen("a"), r.isOpen("b"), r.isOpen("c"), r.isOpen("d")); open != "true false true true" {
+		t.Errorf("open are a, b, c, d: %s", open)
+	}
+}
+
+func TestWithEveryTenantInUseOneMoreIsOpenedAnyway(t *testing.T) {
+	r := start(t, Config{MaxMemory: 1})
+	for _, name := range []string{"a", "b"} {
+		r.wantAdmin(201, "PUT", "tenants/"+name, "")
+	}
+	a, err := r.acquire("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.release(a)
+	r.want(200, "GET", "/t/b/", "")
+	if !r.isOpen("a") {
+		t.Error("a was closed in use")
+	}
+}
+
+func TestATenantPastTheMemoryTakesNothingButDeletes(t *testing.T) {
+	r := start(t, Config{})
+	r.fill("acme", 100)
+	r.budget.ceiling = 1
+	for _, one := range []struct{ method, path, body string }{
+		{"POST", "/t/acme/c", `{"n": 1}`},
+		{"PATCH", "/t/acme/c?id=1", `{"n": 1}`},
+		{"POST", "/t/acme/query", `{"query": "put c {n: 1}"}`},
+		{"POST", "/t/acme/batch", `{"query": "del c where id = 1"}` + "\n" + `{"query": "set c {n: 1}"}`},
+	} {
+		got := r.want(507, one.method, one.path, one.body)
+		if strings.HasSuffix(one.path, "batch") && !strings.HasSuffix(got.body, `,"completed":0,"at":1}`) {
+			t.Errorf("the batch does not name its second statement: %s", got.body)
+		}
+	}
+	r.want(200, "DELETE", "/t/acme/c?id=1", "")
+	r.query("acme", "del c where id = 2")
+	r.query("acme", "compact")
+	if got := r.count("acme"); got != `{"count":98}` {
+		t.Errorf("left: %s", got)
+	}
+}
+
+func TestOpenTenantsAreCappedByDescriptors(t *testing.T) {
+	r := start(t, Config{})
+	r.budget.tenants = 3
+	for i := range 8 {
+		r.fill(fmt.Sprint("t", i), 1)
+	}
+	for i := range 8 {
+		r.count(fmt.Sprint("t", i))
+		if open := r.budget.open.Load(); open > 3 {
+			t.Fatalf("%d tenants are open", open)
+		}
+	}
+}
+
+func TestDescriptorsAreSharedSoThatAnIdleTenantIsAlwaysFound(t *testing.T) {
+	b := newBudget(Config{MaxConnections: 1 << 20})
+	if int64(b.connections) > b.tenants {
+		t.Errorf("%d connections could be in more tenants than the %d that may be open", b.connections, b.tenants)
+	}
+}
+
+// exhausted is a file system without a descriptor left for the first few files opened.
+type exhausted struct {
+	vfs.FS
+	left int
+}
+
+func (e *exhausted) OpenFile(name string, flag int, perm os.FileMode) (vfs.File, error) {
+	if strings.HasSuffix(name, fileSuffix) && e.left > 0 {
+		e.left--
+		return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EMFILE}
+	}
+	return e.FS.OpenFile(name, flag, perm)
+}
+
+func TestATenantThatFindsNoDescriptorTakesAnIdleOnes(t *testing.T) {
+	fs := &exhausted{FS: vfs.OS}
+	r := start(t, Config{FS: fs})
+	for _, name := range []string{"a", "b"} {
+		r.fill(name, 1)
+	}
+	b := r.registry.get("b")
+	if !r.closeIfIdle(b) {
+		t.Fatal("b is in use")
+	}
+	fs.left = 1
+	if got := r.count("b"); got != `{"count":1}` {
+		t.Error(got)
+	}
+	if r.isOpen("a") {
+		t.Error("a kept its descriptor")
+	}
+	// Without an idle tenant the request is asked to come again.
+	if !r.closeIfIdle(b) && !r.closeIfIdle(r.registry.get("b")) {
+		t.Fatal("b is in use")
+	}
+	fs.left = 1
+	got := r.want(503, "GET", "/t/b/c", "")
+	if got.header.Get("Retry-After") != "1" {
+		t.Errorf("no wait is named: %v", got.header)
+	}
+}
