@@ -33,7 +33,7 @@ type conn struct {
 
 func newConn(s *Server, nc net.Conn) *conn {
 	now := time.Now()
-	c := &conn{server: s, began: now, now: now, socket: socket(nc)}
+	c := &conn{server: s, began: now, now: now, socket: socketOf(nc)}
 	c.inbound = inbound{nc: nc, buf: make([]byte, readBuffer), awake: c.awoke}
 	c.outbound.init(nc)
 	c.req.conn, c.req.ctx.conn = c, c
@@ -77,7 +77,12 @@ func (c *conn) readHead() error {
 	}
 	until := c.now.Add(c.server.idle())
 	c.idleness = true
+	blank := true // one empty line before a request is passed over
 	for {
+		if have := c.buf[c.start:c.end]; blank && len(have) >= 2 && have[0] == '\r' && have[1] == '\n' {
+			c.start += 2
+			blank = false
+		}
 		if c.start < c.end {
 			n, bad := c.parser.parse(c.buf[c.start:c.end])
 			if bad != nil {
@@ -160,7 +165,9 @@ func (c *conn) accept(n int) error {
 	default:
 		r.body.left = r.length
 	}
-	r.ctx.reading = r.body.err == nil // nobody else has this context yet
+	if r.body.err == nil {
+		r.ctx.bodyBegins()
+	}
 	return nil
 }
 

@@ -27,11 +27,11 @@ func (in *inbound) room() (moved bool) {
 		return false
 	}
 	to := in.buf
-	if in.pinned || in.start == 0 {
+	if in.pinned || in.start == 0 && in.end > 0 {
 		to = make([]byte, max(readBuffer, 2*(in.end-in.start)))
 	}
 	in.end = copy(to, in.buf[in.start:in.end])
-	in.buf, in.start = to, 0
+	in.buf, in.start, in.pinned = to, 0, false
 	return true
 }
 

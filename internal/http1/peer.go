@@ -139,6 +139,13 @@ func (p *peer) reset() {
 	}
 }
 
+// bodyBegins keeps a watcher off the socket until bodyEnded.
+func (p *peer) bodyBegins() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reading = true
+}
+
 // bodyEnded lets a watcher have the socket.
 func (p *peer) bodyEnded() {
 	p.mu.Lock()

@@ -1,6 +1,7 @@
 package http1
 
 import (
+	"fmt"
 	"errors"
 	"runtime/debug"
 	"time"
@@ -44,7 +45,7 @@ func (c *conn) call(r *Request) (a Answer, ok bool) {
 }
 
 func (c *conn) logPanic(reason any) {
-	c.server.Log.Error().Interface("panic", reason).Bytes("request_id", c.req.ID).
+	c.server.Log.Error().Str("panic", fmt.Sprint(reason)).Bytes("request_id", c.req.ID).
 		Str("method", c.req.Method).Bytes("path", c.req.Path).Bytes("stack", debug.Stack()).Msg("a handler panicked")
 }
 
@@ -93,7 +94,7 @@ func (c *conn) sendWhole(r *Request, a *Answer, closing bool) error {
 		c.head = append(c.head, body...)
 		return c.write(c.head)
 	default:
-		return c.writeBoth(c.head, body)
+		return c.writeAll(c.head, body, nil)
 	}
 }
 
@@ -119,7 +120,7 @@ func (c *conn) scratched(body []byte) bool {
 
 // stream writes the head and lets the handler write the body.
 func (c *conn) stream(r *Request, a *Answer, mode writerMode, head []byte) error {
-	w := &Writer{conn: c, mode: mode, left: a.Length, held: append(make([]byte, 0, streamBlock+64), head...)}
+	w := &Writer{conn: c, mode: mode, left: a.Length, held: append(c.head[:0], head...)}
 	if a.Length == 0 {
 		r.ctx.streaming()
 	}

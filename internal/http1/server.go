@@ -35,6 +35,7 @@ type Server struct {
 	conns     map[*conn]struct{}
 	once      sync.Once
 	drain     chan struct{}
+	secure    *tls.Config // TLS, and that HTTP/1.1 is what is spoken
 
 	draining atomic.Bool
 	stopped  atomic.Bool
@@ -51,6 +52,10 @@ func (s *Server) init() {
 		s.drain = make(chan struct{})
 		s.listeners = map[net.Listener]struct{}{}
 		s.conns = map[*conn]struct{}{}
+		if s.TLS != nil {
+			s.secure = s.TLS.Clone()
+			s.secure.NextProtos = []string{"http/1.1"}
+		}
 	})
 }
 
@@ -123,13 +128,17 @@ func (s *Server) take(nc net.Conn) {
 		s.turnAway(nc)
 		return
 	}
-	if s.TLS != nil {
-		nc = tls.Server(nc, s.TLS)
-	}
-	c := newConn(s, nc)
+	c := newConn(s, s.secured(nc))
 	s.conns[c] = struct{}{}
 	s.work.Add(1)
 	go s.run(c)
+}
+
+func (s *Server) secured(nc net.Conn) net.Conn {
+	if s.secure == nil {
+		return nc
+	}
+	return tls.Server(nc, s.secure)
 }
 
 // turnAway answers 503 to a connection past the cap, by a goroutine of its own
@@ -140,10 +149,7 @@ func (s *Server) turnAway(nc net.Conn) {
 		nc.Close()
 		return
 	}
-	if s.TLS != nil {
-		nc = tls.Server(nc, s.TLS)
-	}
-	c := newConn(s, nc)
+	c := newConn(s, s.secured(nc))
 	s.conns[c] = struct{}{}
 	s.work.Add(1)
 	go func() {

@@ -49,7 +49,7 @@ func Dial(ctx context.Context, network, addr string, conf *tls.Config) (*Upstrea
 
 // NewUpstream uses a connection that exists, and owns it from then on.
 func NewUpstream(nc net.Conn) *Upstream {
-	u := &Upstream{socket: socket(nc)}
+	u := &Upstream{socket: socketOf(nc)}
 	u.inbound = inbound{nc: nc, buf: make([]byte, readBuffer)}
 	u.outbound.init(nc)
 	return u
@@ -85,7 +85,7 @@ func (u *Upstream) Send(head, body []byte) error {
 	if len(body) == 0 {
 		err = u.write(head)
 	} else {
-		err = u.writeBoth(head, body)
+		err = u.writeAll(head, body, nil)
 	}
 	u.sent = err == nil
 	return err

@@ -20,7 +20,7 @@ type outbound struct {
 	n      int
 	err    error
 	try    func(fd uintptr) bool // writes p once; made once so that a write allocates nothing
-	vector [2][]byte
+	vector [3][]byte
 	pieces net.Buffers
 }
 
@@ -83,22 +83,25 @@ func (o *outbound) writeSlow(p []byte) error {
 	return o.to.SetWriteDeadline(time.Time{})
 }
 
-// writeBoth writes two pieces, in one system call where that can be.
-func (o *outbound) writeBoth(a, b []byte) error {
+// writeAll writes three pieces, the last ones perhaps empty, in one system call
+// where that can be.
+func (o *outbound) writeAll(a, b, c []byte) error {
 	a, o.skip = a[o.skip:], 0
 	if o.raw == nil || len(b) > maxWrite {
-		if err := o.write(a); err != nil {
-			return err
+		for _, p := range [...][]byte{a, b, c} {
+			if err := o.write(p); err != nil {
+				return err
+			}
 		}
-		return o.writeSlow(b)
+		return nil
 	}
 	if err := o.to.SetWriteDeadline(time.Now().Add(WriteTimeout)); err != nil {
 		return err
 	}
-	o.vector = [2][]byte{a, b}
+	o.vector = [3][]byte{a, b, c}
 	o.pieces = o.vector[:]
 	_, err := o.pieces.WriteTo(o.to)
-	o.vector = [2][]byte{}
+	o.vector = [3][]byte{}
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,8 @@ const (
 
 var errTooLong = errors.New("more was written than the answer's length")
 
+var lineEnd = []byte("\r\n")
+
 // Write implements io.Writer.
 func (w *Writer) Write(p []byte) (int, error) {
 	if w.err != nil {
@@ -46,17 +48,18 @@ func (w *Writer) Write(p []byte) (int, error) {
 		w.held = strconv.AppendInt(w.held, int64(len(p)), 16)
 		w.held = append(w.held, "\r\n"...)
 	}
+	var end []byte
+	if w.mode == writeChunked {
+		end = lineEnd
+	}
 	if len(w.held)+len(p) > streamBlock {
-		if w.err = w.conn.writeBoth(w.held, p); w.err != nil {
+		if w.err = w.conn.writeAll(w.held, p, end); w.err != nil {
 			return 0, w.err
 		}
 		w.held = w.held[:0]
-		p = nil
+		return n, nil
 	}
-	w.held = append(w.held, p...)
-	if w.mode == writeChunked {
-		w.held = append(w.held, "\r\n"...)
-	}
+	w.held = append(append(w.held, p...), end...)
 	return n, nil
 }
 
@@ -80,5 +83,7 @@ func (w *Writer) finish() error {
 	if w.err == nil && w.mode == writeChunked {
 		w.held = append(w.held, "0\r\n\r\n"...)
 	}
-	return w.Flush()
+	err := w.Flush()
+	w.conn.head = w.held // the buffer is the connection's
+	return err
 }
