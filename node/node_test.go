@@ -119,10 +119,12 @@ type reply struct {
 
 // send makes a request; headers come in pairs of name and value.
 func (r *running) send(method, path, body string, headers ...string) (reply, error) {
-	req, err := http.NewRequest(method, r.url+path, strings.NewReader(body))
+	base, target, _ := strings.Cut(strings.TrimPrefix(r.url, "http://")+path, "/")
+	req, err := http.NewRequest(method, "http://"+base, strings.NewReader(body))
 	if err != nil {
 		return reply{}, err
 	}
+	req.URL.Opaque = "/" + target // as it is, with escapes that net/http would not send
 	if r.token != "" {
 		req.Header.Set("Authorization", "Bearer "+r.token)
 	}
