@@ -29,7 +29,8 @@ type Stats struct {
 	FileBytes int64
 	// LiveBytes are the documents' own: what a compact leaves of the file, about.
 	LiveBytes int64
-	// MemoryBytes is what the database holds in the heap: the mirror of its file and the indexes built.
+	// MemoryBytes is what the database holds in the heap: the mirror of its file, the indexes built and
+	// the statements kept.
 	MemoryBytes int64
 	Frozen      bool
 	Failed      error // the storage error that stopped writes, nil where none did
@@ -43,7 +44,7 @@ func (db *DB) Stats() Stats {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	s := Stats{
-		Seq: db.seq, FileBytes: db.log.Size(), MemoryBytes: fixedBytes + db.memory.bytes(),
+		Seq: db.seq, FileBytes: db.log.Size(), MemoryBytes: fixedBytes + db.memory.bytes() + db.statements.bytes(),
 		Frozen: db.frozen, Failed: db.failed,
 	}
 	for _, t := range db.tables {

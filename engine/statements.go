@@ -9,15 +9,20 @@ import (
 )
 
 const (
-	statementsKept   = 512  // parsed statements a database keeps, twice at most
-	statementMaxText = 4096 // bytes of a text worth keeping
+	statementsBytes  = 128 << 10 // what a generation of parsed statements may take, by statementBytes
+	statementMaxText = 4096      // bytes of a text worth keeping
 )
+
+// statementBytes is about what a parsed and planned statement takes: its tree is some times its text.
+func statementBytes(text string) int { return 512 + 8*len(text) }
 
 // statements keeps parsed statements by their text, so that a statement sent again is parsed once. It has two
 // generations: what is used moves to the young one, and when that is full the old one goes.
 type statements struct {
 	mu         sync.RWMutex
 	young, old map[string]*statement
+	youngBytes int
+	oldBytes   int
 }
 
 // statement is a parsed statement and the latest plan made of it.
@@ -33,15 +38,12 @@ type planned struct {
 
 func (c *statements) parse(text string) (*statement, error) {
 	c.mu.RLock()
-	s := c.young[text]
+	s, old := c.young[text], c.old[text]
 	c.mu.RUnlock()
 	if s != nil {
 		return s, nil
 	}
-	c.mu.Lock()
-	s = c.old[text]
-	c.mu.Unlock()
-	if s == nil {
+	if s = old; s == nil {
 		tree, err := syntax.Parse(text)
 		if err != nil {
 			return nil, err
@@ -57,13 +59,26 @@ func (c *statements) parse(text string) (*statement, error) {
 func (c *statements) keep(text string, s *statement) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.young) >= statementsKept {
-		c.old, c.young = c.young, nil
+	if c.young[text] != nil {
+		return
+	}
+	size := statementBytes(text)
+	if c.youngBytes+size > statementsBytes {
+		c.old, c.oldBytes = c.young, c.youngBytes
+		c.young, c.youngBytes = nil, 0
 	}
 	if c.young == nil {
 		c.young = map[string]*statement{}
 	}
 	c.young[text] = s
+	c.youngBytes += size
+}
+
+// bytes is about what the statements kept take.
+func (c *statements) bytes() int64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return int64(c.youngBytes + c.oldBytes)
 }
 
 // plan is s planned for the schemas of r as they are, which the caller's lock keeps so.

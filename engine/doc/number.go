@@ -189,8 +189,8 @@ func (n numeral) float64(text []byte) (float64, bool) {
 	return f, ok && back.digits == n.digits && back.mantissa == n.mantissa && back.exponent == n.exponent
 }
 
-// appendDecimal appends the canonical text of the number: plain where it has no more than forty places before the point or
-// six zeros after it, else with an exponent. Equal decimals have one text.
+// appendDecimal appends the canonical text of the number: plain where it has no more than forty places before the point and
+// no more than five zeros right after it, else with an exponent. Equal decimals have one text.
 func (n numeral) appendDecimal(dst, text []byte) []byte {
 	if n.negative {
 		dst = append(dst, '-')

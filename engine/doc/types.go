@@ -53,7 +53,7 @@ func ParseType(name string) (Type, error) {
 		}
 	}
 	for _, later := range []string{"vector", "sparse"} {
-		if strings.HasPrefix(name, later) {
+		if name == later || strings.HasPrefix(name, later+"<") {
 			return Type{}, fail.New(fail.Unsupported, "the type %s comes with a later version", later)
 		}
 	}

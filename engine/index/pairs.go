@@ -66,20 +66,60 @@ func (x *pairs) find(p *probe) place {
 		i = max(i, 0)
 	}
 	page := x.pages[i]
-	base, n := 0, len(page)
-	for n > 0 {
-		half := n >> 1
-		if x.before(page[base+half], p) {
-			base += half + 1
-			n -= half + 1
-		} else {
-			n = half
+	base := firstWithKey(page, p.key)
+	if n := len(page) - base; n > 0 && x.before(page[base], p) {
+		// Only entries of that very key are left to choose from, mostly one.
+		for base, n = base+1, n-1; n > 0; {
+			half := n >> 1
+			if x.before(page[base+half], p) {
+				base += half + 1
+				n -= half + 1
+			} else {
+				n = half
+			}
 		}
 	}
 	if base == len(page) && i+1 < len(x.pages) {
 		return place{i + 1, 0}
 	}
 	return place{i, base}
+}
+
+// firstWithKey is the place in a page of the first entry whose key is not less than key. Keys are spread evenly over most
+// pages, so the search begins where key would be if they were, in steps that double: it touches a line or two of memory
+// where halving the page would touch five.
+func firstWithKey(page []pair, key uint64) int {
+	n := len(page)
+	first, last := page[0].key, page[n-1].key
+	if key <= first {
+		return 0
+	}
+	if key > last {
+		return n
+	}
+	// From here on page[lo].key < key <= page[hi].key.
+	lo, hi := 0, n-1
+	guess := int(float64(key-first) / float64(last-first) * float64(hi))
+	if step := 4; page[guess].key < key {
+		for lo = guess; lo+step < hi && page[lo+step].key < key; step *= 2 {
+			lo += step
+		}
+		hi = min(lo+step, hi)
+	} else {
+		for hi = guess; hi-step > lo && page[hi-step].key >= key; step *= 2 {
+			hi -= step
+		}
+		lo = max(hi-step, lo)
+	}
+	for hi-lo > 1 {
+		mid := int(uint(lo+hi) >> 1)
+		if page[mid].key < key {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return hi
 }
 
 // add puts an entry in; one that is there already is left alone.

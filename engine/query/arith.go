@@ -107,8 +107,8 @@ func (f *frame) numbers(op syntax.Op, v, w doc.Value, pos syntax.Pos) doc.Value 
 	if v.Kind == doc.Timestamp || w.Kind == doc.Timestamp {
 		return f.times(op, v, w, pos)
 	}
-	a, okA := number(v)
-	b, okB := number(w)
+	a, okA := f.number(v, pos)
+	b, okB := f.number(w, pos)
 	if !okA || !okB {
 		if okA {
 			v = w
@@ -161,12 +161,17 @@ func instant(ms doc.Value) doc.Value {
 	return ms
 }
 
-// number is a number's float, the nearest where it is none exactly.
-func number(v doc.Value) (float64, bool) {
+// number is a number's float, the nearest where it is none exactly. A decimal past the range of floats is
+// an error of the run.
+func (f *frame) number(v doc.Value, pos syntax.Pos) (float64, bool) {
 	if !v.IsNumber() {
 		return 0, false
 	}
-	return v.Float64(), true
+	x := v.Float64()
+	if math.IsInf(x, 0) {
+		f.fail(pos, "%s does not fit a float", v.B)
+	}
+	return x, true
 }
 
 // negated compiles -x. The digits of -9223372036854775808 fit an int only with their sign.
@@ -196,7 +201,7 @@ func negated(x node, pos syntax.Pos) (node, error) {
 			}
 			return doc.IntValue(-v.Int())
 		}
-		r, ok := number(v)
+		r, ok := f.number(v, pos)
 		if !ok {
 			return f.fail(pos, "- wants a number, got %s", v.Kind)
 		}

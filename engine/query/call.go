@@ -24,7 +24,7 @@ var functions = map[string]function{
 	"now":       {0, -1, nowFunction},
 	"timestamp": {1, 1, timestampFunction},
 	"abs":       {1, 1, absFunction},
-	"round":     {1, 2, roundFunction},
+	"round":     {1, 1, roundFunction},
 	"bucket":    {2, 2, bucketFunction},
 }
 
@@ -62,10 +62,8 @@ func (fn function) takes() string {
 		return "one argument or more"
 	case fn.most < 0:
 		return "no arguments"
-	case fn.least == fn.most:
-		return count(fn.least, "argument")
 	}
-	return "1 or 2 arguments"
+	return count(fn.least, "argument")
 }
 
 // wants refuses an argument that is known to be of another kind.
@@ -185,7 +183,7 @@ func absFunction(_ *compiler, args []node, pos syntax.Pos) (node, error) {
 			}
 			return doc.IntValue(max(n, -n))
 		}
-		x, ok := number(v)
+		x, ok := f.number(v, pos)
 		if !ok {
 			return f.fail(pos, "abs wants a number, got %s", v.Kind)
 		}
@@ -193,52 +191,23 @@ func absFunction(_ *compiler, args []node, pos syntax.Pos) (node, error) {
 	}}, nil
 }
 
-// maxRoundDigits is as many digits behind the point as round keeps: more than a float64 has.
-const maxRoundDigits = 17
-
-// roundFunction rounds to a whole number, or to so many digits behind the point, halves away from zero. An
-// int stays what it is.
+// roundFunction rounds to a whole number, halves away from zero. An int stays what it is.
 func roundFunction(_ *compiler, args []node, pos syntax.Pos) (node, error) {
 	if err := wants("round", "a number", args[0], doc.Int, doc.Float, doc.Decimal); err != nil {
 		return node{}, err
 	}
-	digits := func(*frame) doc.Value { return doc.IntValue(0) }
-	if len(args) == 2 {
-		if err := wants("round", "an int of digits", args[1], doc.Int); err != nil {
-			return node{}, err
-		}
-		digits = args[1].eval
-	}
 	eval := args[0].eval
 	return node{kind: args[0].kind, eval: func(f *frame) doc.Value {
-		v, d := eval(f), digits(f)
-		if v.Kind == doc.Null || d.Kind == doc.Null {
-			return doc.Value{}
-		}
-		if d.Kind != doc.Int || d.Int() < 0 || d.Int() > maxRoundDigits {
-			return f.fail(pos, "round wants 0 to %d digits", maxRoundDigits)
-		}
-		if v.Kind == doc.Int {
+		v := eval(f)
+		if v.Kind == doc.Null || v.Kind == doc.Int {
 			return v
 		}
-		x, ok := number(v)
+		x, ok := f.number(v, pos)
 		if !ok {
 			return f.fail(pos, "round wants a number, got %s", v.Kind)
 		}
-		if math.IsInf(x, 0) {
-			return f.fail(pos, "round: %s does not fit a float", v.B)
-		}
-		return doc.FloatValue(roundTo(x, int(d.Int())))
+		return doc.FloatValue(math.Round(x))
 	}}, nil
-}
-
-// roundTo rounds x to so many digits behind the point; where x has none as fine, it is what it was.
-func roundTo(x float64, digits int) float64 {
-	scale := math.Pow10(digits)
-	if math.Abs(x) >= 1<<53 || math.IsInf(x*scale, 0) {
-		return x
-	}
-	return math.Round(x*scale) / scale
 }
 
 // bucketFunction is the start of the span of ms milliseconds, counted from 1970, that holds a timestamp.

@@ -103,7 +103,7 @@ func (c *compiler) asTimestamp(n node) node {
 			return nil
 		}
 		var err error
-		o.value, err = doc.Type{Kind: doc.TypeTimestamp}.Convert(v, "the timestamp")
+		o.value, err = doc.Type{Kind: doc.TypeTimestamp}.Convert(v, "the value")
 		return placed(pos, err)
 	})
 	return node{eval: func(f *frame) doc.Value { return f.operands[i].value }, kind: doc.Timestamp, constant: true, pos: pos}

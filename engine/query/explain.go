@@ -36,11 +36,11 @@ func (c *compiler) explain(st *syntax.Get) error {
 func (g *getPlan) steps(f *frame, rows int) {
 	w := &f.walk
 	r := w.route
-	matched := w.matched
-	if g.show == nil && w.table != nil && w.sink == nil {
-		matched = r.reach(f, w.table) // counted by the index, without a look at a document
+	matched, note := w.matched, r.note()
+	if g.show == nil && w.sink == nil {
+		matched, note = r.reach(f, w.table), "counted without a look at the documents"
 	}
-	f.step(r.name(), r.indexName(), w.tested, matched, r.note())
+	f.step(r.name(), r.indexName(), w.tested, matched, note)
 	if w.sorts {
 		note := ""
 		if g.pick.limit != nil {
@@ -129,7 +129,7 @@ func describeTerm(e syntax.Expr) string {
 			what = text
 		}
 	}
-	return fmt.Sprintf("%s at column %d", what, pos.Column)
+	return fmt.Sprintf("%s at line %d column %d", what, pos.Line, pos.Column)
 }
 
 // name is the step of a route in an explain.

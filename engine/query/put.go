@@ -117,7 +117,9 @@ func (p *putPlan) store(f *frame, w Writer, t Table, id int64, pos syntax.Pos) e
 	}
 	switch {
 	case id == 0:
-		id = w.NextID(p.collection)
+		if id = w.NextID(p.collection); id == 0 {
+			return errorAt(fail.Conflict, pos, "%s has no ids left", p.collection)
+		}
 	case p.insert && t.Get(id) != nil:
 		return errorAt(fail.Conflict, pos, "%s holds a document of id %d already", p.collection, id)
 	default:

@@ -8,10 +8,8 @@ import (
 )
 
 const (
-	// indexedRow is what finding a document through an index costs, and sortedRow what putting one in order
-	// does, where visiting one in a scan costs 1.
+	// indexedRow is what finding a document through an index costs where visiting one in a scan costs 1.
 	indexedRow = 3
-	sortedRow  = 2
 	// idWindow is how many ids a walk to lower ids looks at first at a time, and maxWindowRows how many
 	// documents found in a window make the next one no larger.
 	idWindow      = 256
@@ -49,12 +47,12 @@ func (p *picker) choose(f *frame, t Table, need int) {
 	}
 	best, cost := base, expected(across)
 	if w.sorts {
-		cost = float64(across) + sortedRow*float64(matching)
+		cost = float64(across) + sortCost(matching, need)
 	}
 	if narrow != nil && narrow != base {
 		c := indexedRow * float64(matching)
 		if w.sorts {
-			c += sortedRow * float64(matching)
+			c += sortCost(matching, need)
 		}
 		if c < cost {
 			best, cost = narrow, c
@@ -71,6 +69,13 @@ func (p *picker) choose(f *frame, t Table, need int) {
 		w.sorts = true
 	}
 	w.route, w.test = best, best.rest
+}
+
+// sortCost is what putting the first need of n documents in order costs: a comparison each, and the order
+// of those that are kept.
+func sortCost(n, need int) float64 {
+	kept := float64(min(n, need))
+	return float64(n) + kept*math.Log2(kept+1)
 }
 
 // travel walks the route chosen, calling visitDocument for each document on it.

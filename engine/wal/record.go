@@ -77,6 +77,9 @@ func seal(rec []byte, kind Kind, body, salt uint32, off int64) {
 	binary.LittleEndian.PutUint32(rec[12:], checksum(rec[:12])^m)
 }
 
+// RecordSize is the length in bytes, header and payload, of the staged record that b begins with.
+func RecordSize(b []byte) int { return HeaderSize + int(binary.LittleEndian.Uint32(b)) }
+
 // parseHeader reads the header at the head of b, which lies at off. A run of zeros is never one: kinds are not zero.
 func parseHeader(b []byte, salt uint32, off int64) (h header, ok bool) {
 	if len(b) < HeaderSize {

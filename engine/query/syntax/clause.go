@@ -51,6 +51,7 @@ var clauseWords = [...]struct {
 // clauses is what was read behind a collection's name.
 type clauses struct {
 	given     clause
+	more      string // what could go on in the last one
 	selected  []SelectItem
 	where     Expr
 	order     []OrderKey
@@ -67,7 +68,7 @@ func (p *parser) clauses(c *clauses, allowed clause) (ends string, err error) {
 	for {
 		word, bit := p.clauseHere(allowed)
 		if bit == 0 {
-			return c.leftOf(allowed) + theEnd, nil
+			return c.more + c.leftOf(allowed) + theEnd, nil
 		}
 		at := p.tok.pos
 		if bit == clauseLater {
@@ -117,13 +118,17 @@ func (c *clauses) leftOf(allowed clause) string {
 
 // clause reads what follows the word of a clause.
 func (p *parser) clause(c *clauses, bit clause) (err error) {
+	c.more = ""
 	switch bit {
 	case clauseSelect:
 		c.selected, err = p.selectItems()
+		c.more = moreItems(c.selected)
 	case clauseWhere:
 		c.where, err = p.expression("a condition behind where")
+		c.more = "an operator, "
 	case clauseOrder:
 		c.order, err = p.orderKeys()
+		c.more = "asc, desc, a comma, "
 	case clauseLimit:
 		c.limit, err = p.bound("limit")
 	case clauseOffset:
@@ -136,10 +141,27 @@ func (p *parser) clause(c *clauses, bit clause) (err error) {
 	case clauseReturning:
 		c.returning = &Returning{}
 		c.returning.Items, err = p.selectItems()
+		c.more = moreItems(c.returning.Items)
 	case clauseRequire:
 		c.require, err = p.bound("require")
 	}
 	return err
+}
+
+// moreItems says how a list of items could go on.
+func moreItems(items []SelectItem) string {
+	if items == nil {
+		return ""
+	}
+	return "as, an operator, a comma, "
+}
+
+// fromWanted is what is wanted behind the items of a leading select.
+func fromWanted(items []SelectItem) string {
+	if items == nil {
+		return "from"
+	}
+	return "as, an operator, a comma or from"
 }
 
 // get reads `C clauses`, or with selectFirst the whole of `select items from C clauses`.
@@ -153,7 +175,7 @@ func (p *parser) get(selectFirst bool) (Statement, string, error) {
 		if c.selected, err = p.selectItems(); err != nil {
 			return nil, "", err
 		}
-		if err = p.wantWord("from", "a comma and the next item, or from and a collection's name"); err != nil {
+		if err = p.wantWord("from", fromWanted(c.selected)); err != nil {
 			return nil, "", err
 		}
 	}

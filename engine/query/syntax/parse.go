@@ -124,7 +124,7 @@ func (p *parser) unexpected(wanted string) error {
 	if p.tok.kind == kindBad {
 		return p.scan.err
 	}
-	return p.invalid(p.tok.pos, "expected %s, found %s", wanted, &p.tok)
+	return p.invalid(p.tok.pos, "expected %s, found %s%s", wanted, &p.tok, hint(&p.tok))
 }
 
 // invalid refuses what is no FenecQL.

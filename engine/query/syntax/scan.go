@@ -102,11 +102,11 @@ func (s *scanner) stray(off int) token {
 	case r == '!':
 		return s.fail(off, `"!" stands only in "!="; negation is not`)
 	case r == '&' || r == '|':
-		return s.fail(off, "%q is no operator; conditions are joined by and, or", r)
+		return s.fail(off, "%s is no operator; conditions are joined by and, or", quote(string(r)))
 	case r == '`':
-		return s.fail(off, "names are written without quotes, found \"`\"")
+		return s.fail(off, "names are written without quotes, found %s", quote("`"))
 	case unicode.IsPrint(r):
-		return s.fail(off, "%q begins nothing in FenecQL", string(r))
+		return s.fail(off, "%s begins nothing in FenecQL", quote(string(r)))
 	}
 	return s.fail(off, "the character %U begins nothing in FenecQL", r)
 }

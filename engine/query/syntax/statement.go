@@ -56,19 +56,9 @@ func (p *parser) verb() (st Statement, ends string, err error) {
 	case p.tok.is("alter"):
 		err = p.later(p.tok.pos, "alter collection")
 	default:
-		err = p.noStatement()
+		err = p.unexpected(statementNames)
 	}
 	return st, theEnd, err
-}
-
-// noStatement refuses a first word, and offers ours for what other languages say.
-func (p *parser) noStatement() error {
-	for _, w := range [...][2]string{{"delete", "del"}, {"update", "set"}, {"find", "get"}, {"upsert", "put"}, {"show", "collections"}} {
-		if p.tok.is(w[0]) {
-			return p.invalid(p.tok.pos, "expected %s, found %s; that is %s here", statementNames, &p.tok, w[1])
-		}
-	}
-	return p.unexpected(statementNames)
 }
 
 func (p *parser) collection() (Name, error) { return p.name("a collection's name") }

@@ -1,8 +1,8 @@
 package syntax
 
 import (
-	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -68,14 +68,28 @@ func (t *token) String() string {
 	case kindInt, kindNumber:
 		return "the number " + shorten(t.text)
 	case kindText:
-		return "the text " + shorten(t.text)
+		return "the text " + strings.Map(visible, shorten(t.text))
 	default:
 		return quote(t.text)
 	}
 }
 
+// visible keeps what breaks a line, or shows nothing, out of an error.
+func visible(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return ' '
+}
+
 // quote puts what a statement says between quotes, for an error.
-func quote(s string) string { return fmt.Sprintf("%q", shorten(s)) }
+func quote(s string) string {
+	s = strings.Map(visible, shorten(s))
+	if strings.Contains(s, `"`) {
+		return "'" + s + "'"
+	}
+	return `"` + s + `"`
+}
 
 // shorten cuts what an error repeats to a readable length.
 func shorten(s string) string {
@@ -85,7 +99,7 @@ func shorten(s string) string {
 	n := 0
 	for i := range s {
 		if n == shownLength {
-			return strings.ToValidUTF8(s[:i], "") + "..."
+			return s[:i] + "..."
 		}
 		n++
 	}
