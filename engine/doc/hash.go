@@ -24,20 +24,39 @@ func Hash(v Value) uint64 {
 	case Timestamp:
 		return mix(v.N ^ 0x7f4a7c15_9e3779b9)
 	case List:
-		h := uint64(5)
-		Raw(v.B).Elements(func(e Raw) bool { h = mix(h ^ Hash(e.Value())); return true })
-		return h
+		return hashList(v.B)
 	case Object:
-		h := uint64(6)
-		Raw(v.B).Entries(func(key []byte, e Raw) bool {
-			h = mix(mix(h^xxhash.Sum64(key)) ^ Hash(e.Value()))
-			return true
-		})
-		return h
+		return hashObject(v.B)
 	case Bytes:
 		return mix(xxhash.Sum64(v.B))
 	}
 	return xxhash.Sum64(v.B)
+}
+
+func hashList(r Raw) uint64 {
+	h := uint64(5)
+	for b := r.body(tagList); len(b) > 0; {
+		n := size(b)
+		if n == 0 {
+			break
+		}
+		h = mix(h ^ Hash(Raw(b[:n]).Value()))
+		b = b[n:]
+	}
+	return h
+}
+
+func hashObject(r Raw) uint64 {
+	h := uint64(6)
+	for b := r.body(tagObject); len(b) > 0; {
+		key, value, rest, ok := entry(b)
+		if !ok {
+			break
+		}
+		h = mix(mix(h^xxhash.Sum64(key)) ^ Hash(value.Value()))
+		b = rest
+	}
+	return h
 }
 
 func hashInt(n int64) uint64 { return mix(uint64(n) ^ 0x9e3779b9_7f4a7c15) }

@@ -113,27 +113,64 @@ func isDigit(c byte) bool { return c-'0' <= 9 }
 
 // value is the number as a value; text is what it was scanned from.
 func (n numeral) value(text []byte) (Value, error) {
-	if n.digits == 0 {
-		if n.integer {
-			return IntValue(0), nil
-		}
-		return FloatValue(0), nil
+	if v, ok := n.binary(text); ok {
+		return v, nil
 	}
 	if n.overflow {
-		return Value{}, fail.New(fail.Invalid, "the number %s is past what a decimal holds, whose exponent ends at %d", short(text[:n.length]), maxExponent)
+		return Value{}, n.pastDecimal(text)
+	}
+	return Value{Kind: Decimal, B: n.appendDecimal(make([]byte, 0, n.digits+16), text)}, nil
+}
+
+// appendTo encodes the number at the end of dst.
+func (n numeral) appendTo(dst, text []byte) ([]byte, error) {
+	if v, ok := n.binary(text); ok {
+		return appendFixed(dst, tagInt+byte(v.Kind-Int), v.N), nil
+	}
+	if n.overflow {
+		return nil, n.pastDecimal(text)
+	}
+	var buf [128]byte
+	return appendContent(dst, tagDecimal, n.appendDecimal(buf[:0], text)), nil
+}
+
+func (n numeral) pastDecimal(text []byte) error {
+	return fail.New(fail.Invalid, "the number %s is past what a decimal holds, whose exponent ends at %d", short(text[:n.length]), maxExponent)
+}
+
+// binary is the number as an int or float; ok is false where it is neither.
+func (n numeral) binary(text []byte) (v Value, ok bool) {
+	if n.digits == 0 {
+		if n.integer {
+			return IntValue(0), true
+		}
+		return FloatValue(0), true
+	}
+	if n.overflow {
+		return Value{}, false
 	}
 	if n.integer {
 		if i, ok := n.int64(); ok {
-			return IntValue(i), nil
+			return IntValue(i), true
 		}
 	}
 	if f, ok := n.float64(text[:n.length]); ok {
-		return FloatValue(f), nil
+		return FloatValue(f), true
 	}
-	if i, ok := n.int64(); ok {
-		return IntValue(i), nil
+	i, ok := n.int64()
+	return IntValue(i), ok
+}
+
+// nearest is the float64 nearest to the number, infinite past their range.
+func (n numeral) nearest(text []byte) float64 {
+	switch top := n.digits + n.exponent; { // where the number lies, from 10^(top-1) to 10^top
+	case n.digits == 0 || top < -330:
+		return 0
+	case top > 310: // what follows would answer the same, but make an error of it
+		return math.Copysign(math.Inf(1), float64(n.sign()))
 	}
-	return Value{Kind: Decimal, B: n.appendDecimal(nil, text)}, nil
+	f, _ := strconv.ParseFloat(unsafeString(text[:n.length]), 64) // past the range it answers the infinity that is wanted
+	return f
 }
 
 var powersOfTen = [...]uint64{
@@ -180,8 +217,8 @@ func (n numeral) float64(text []byte) (float64, bool) {
 		}
 		return f, true
 	}
-	f, err := strconv.ParseFloat(unsafeString(text), 64)
-	if err != nil || f == 0 {
+	f := n.nearest(text)
+	if f == 0 || math.IsInf(f, 0) {
 		return 0, false
 	}
 	var buf [32]byte
@@ -260,8 +297,8 @@ func (v Value) Float64() float64 {
 	case Float:
 		return v.Float()
 	case Decimal:
-		f, _ := strconv.ParseFloat(unsafeString(v.B), 64) // past the range it answers the infinity that is wanted
-		return f
+		n, _ := scanNumber(v.B)
+		return n.nearest(v.B)
 	}
 	return 0
 }

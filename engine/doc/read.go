@@ -122,12 +122,8 @@ func (p *parser) number(dst []byte) ([]byte, error) {
 	if !ok {
 		return nil, fail.New(fail.Invalid, "the JSON has a number at byte %d that is not complete or begins with a zero", p.at)
 	}
-	v, err := n.value(text)
-	if err != nil {
-		return nil, err
-	}
 	p.at += n.length
-	return Append(dst, v), nil
+	return n.appendTo(dst, text)
 }
 
 func (p *parser) open() error {

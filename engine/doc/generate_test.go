@@ -1,0 +1,96 @@
+package doc
+
+import (
+	"math"
+	"strings"
+
+	"pgregory.net/rapid"
+)
+
+// What the property tests draw: values that meet each other often, at the edges above all.
+
+var drawnFloats = []float64{
+	0, math.Copysign(0, -1), 0.1, 0.5, 1, 1.5, -1, 3, 1e15, 1e16, 1 << 51, 1<<51 + 0.5, 1 << 52, 1<<52 + 1, 1 << 53, -(1 << 53), 1 << 62, 1 << 63, -(1 << 63),
+	1e18, 1e19, 1e22, 1e23, 1e300, -1e300, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, 2.2250738585072014e-308, math.Inf(1), math.Inf(-1),
+}
+
+var drawnInts = []int64{
+	0, 1, -1, 3, 1<<51 - 1, 1 << 51, 1<<51 + 1, 1 << 53, 1<<53 + 1, -(1<<53 + 1), 1e18, 1e18 + 1, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64, math.MinInt64 + 1,
+}
+
+var drawnDecimals = []string{
+	"9223372036854775808", "-9223372036854775809", "9223372036854775807.5", "4611686018427387904.5", "0.1000000000000000055511151231257827021181583404541015625",
+	"0.10000000000000000001", "0.1000000000000000055511151231257827", "1e400", "-1e400", "1e-400", "12345678901234567890", "1e999999998", "-1e-999999998",
+	"179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880",
+}
+
+func decimalOf(text string) Value {
+	v, err := ParseNumber([]byte(text))
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func drawNumber() *rapid.Generator[Value] {
+	digits := rapid.StringMatching(`-?[1-9][0-9]{0,40}\.[0-9]{0,30}[1-9](e[+-]?[1-9][0-9]{0,2})?`)
+	return rapid.OneOf(
+		rapid.Map(rapid.SampledFrom(drawnInts), IntValue),
+		rapid.Map(rapid.SampledFrom(drawnFloats), FloatValue),
+		rapid.Map(rapid.SampledFrom(drawnDecimals), decimalOf),
+		rapid.Map(rapid.Int64(), IntValue),
+		rapid.Map(rapid.Int64Range(-9, 9), IntValue),
+		rapid.Map(rapid.Float64(), FloatValue),
+		rapid.Map(rapid.Int64(), func(n int64) Value { return FloatValue(float64(n)) }),
+		rapid.Map(digits, decimalOf),
+	)
+}
+
+func drawText() *rapid.Generator[[]byte] {
+	return rapid.Map(rapid.OneOf(
+		rapid.SampledFrom([]string{"", "a", "a\x00", "abcdefg", "abcdefg\x00", "abcdefgh", "abcdefghi", "Ärger", "\"\\\n\u2028\x7f\x1f", "😀", strings.Repeat("x", 127), strings.Repeat("x", 128), strings.Repeat("é", 9000)}),
+		rapid.String(),
+	), func(s string) []byte { return []byte(s) })
+}
+
+func drawScalar() *rapid.Generator[Value] {
+	return rapid.OneOf(
+		rapid.Just(Value{}),
+		rapid.Map(rapid.Bool(), BoolValue),
+		drawNumber(),
+		rapid.Map(drawText(), TextValue),
+		rapid.Map(rapid.SampledFrom(drawnInts), TimestampValue),
+		rapid.Map(drawText(), func(b []byte) Value { return Value{Kind: Bytes, B: b} }),
+	)
+}
+
+// drawValue draws values that lie up to depth deep in each other.
+func drawValue(depth int) *rapid.Generator[Value] {
+	if depth == 0 {
+		return drawScalar()
+	}
+	inner := drawValue(depth - 1)
+	list := rapid.Map(rapid.SliceOfN(inner, 0, 4), func(items []Value) Value {
+		raw, at := OpenList(nil)
+		for _, v := range items {
+			raw = Append(raw, v)
+		}
+		return closed(raw, at)
+	})
+	object := rapid.Map(rapid.MapOfN(rapid.SampledFrom([]string{"", "a", "aa", "b", "é", "z"}), inner, 0, 4), func(entries map[string]Value) Value {
+		raw, at := OpenObject(nil)
+		for key, v := range entries {
+			raw = Append(AppendKey(raw, key), v)
+		}
+		return closed(raw, at)
+	})
+	return rapid.OneOf(inner, list, object)
+}
+
+func closed(raw []byte, at int) Value {
+	raw, err := Close(raw, at)
+	if err != nil {
+		panic(err)
+	}
+	return Raw(raw).Value()
+}

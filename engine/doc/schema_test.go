@@ -1,0 +1,88 @@
+package doc
+
+import (
+	"bytes"
+	"encoding/hex"
+	"testing"
+
+	"fenec/engine/fail"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func sampleSchema() *Schema {
+	return &Schema{
+		Name: "notes",
+		Fields: []Field{
+			{Name: "title", Type: Type{Kind: TypeText}, Required: true, Index: IndexSorted, Slot: 0},
+			{Name: "tags", Type: Type{Kind: TypeList, Elem: TypeText}, Slot: 2},
+			{Name: "größe", Type: Type{Kind: TypeJSON}, Slot: 200},
+		},
+		Paths: []PathIndex{{Path: "größe.a", Index: IndexUnique}},
+		Slots: 300,
+	}
+}
+
+// sampleHex is how a schema of the first version lies in files: it must read for ever.
+const sampleHex = "01056e6f746573ac0203057469746c6504000103000474616773080400000207" + "6772c3b6c39f6507000000c8010109" + "6772c3b6c39f652e6102"
+
+func TestSchemaKeepsItsFormat(t *testing.T) {
+	if got := hex.EncodeToString(sampleSchema().AppendBinary(nil)); got != sampleHex {
+		t.Errorf("encoded as\n%s, want\n%s", got, sampleHex)
+	}
+	b, err := hex.DecodeString(sampleHex)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := DecodeSchema(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sampleSchema(), s); diff != "" {
+		t.Error(diff)
+	}
+	for n := range b {
+		if _, err := DecodeSchema(b[:n]); fail.KindOf(err) != fail.Damaged {
+			t.Errorf("the first %d of %d bytes: got %v, want a damaged schema", n, len(b), err)
+		}
+	}
+	b[0] = 2
+	if _, err := DecodeSchema(b); err == nil || err.Error() != "a schema has version 2, where 1 is known" {
+		t.Errorf("a later version: %v", err)
+	}
+}
+
+func TestSchemaFieldAndClone(t *testing.T) {
+	s := sampleSchema()
+	c := s.Clone()
+	c.Fields[0].Name, c.Paths[0].Path = "x", "y"
+	if s.Field("title") != &s.Fields[0] || s.Field("x") != nil || s.Field("id") != nil || s.Paths[0].Path != "größe.a" {
+		t.Error("a clone shares its fields")
+	}
+	for kind, want := range map[IndexKind]string{0: "", IndexHash: "@hash", IndexUnique: "@unique", IndexSorted: "@sorted"} {
+		if kind.String() != want {
+			t.Errorf("index %d is written %s, want %s", kind, kind, want)
+		}
+	}
+}
+
+func FuzzDecodeSchema(f *testing.F) {
+	f.Add(sampleSchema().AppendBinary(nil))
+	f.Add((&Schema{Name: "c"}).AppendBinary(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := DecodeSchema(b)
+		if err != nil {
+			if fail.KindOf(err) != fail.Damaged {
+				t.Fatalf("%v is not of kind damaged", err)
+			}
+			return
+		}
+		again, err := DecodeSchema(s.AppendBinary(nil))
+		if err != nil || !cmp.Equal(s, again) {
+			t.Fatalf("%+v reads back as %+v, %v", s, again, err)
+		}
+		if len(s.AppendBinary(nil)) < len(b) && bytes.Equal(s.AppendBinary(nil), b[:len(s.AppendBinary(nil))]) {
+			t.Fatal("bytes after the end were ignored")
+		}
+	})
+}

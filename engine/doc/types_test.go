@@ -1,0 +1,206 @@
+package doc
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"fenec/engine/fail"
+)
+
+func TestTypeNames(t *testing.T) {
+	for _, name := range []string{"bool", "int", "float", "text", "bytes", "timestamp", "json", "[bool]", "[int]", "[text]", "[timestamp]", "[json]"} {
+		typ, err := ParseType(name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if typ.String() != name || !typ.known() {
+			t.Errorf("%s is written %s", name, typ)
+		}
+	}
+	if typ, err := ParseType("[ text ]"); err != nil || typ.String() != "[text]" {
+		t.Errorf("spaces in a list: %v %v", typ, err)
+	}
+	for name, kind := range map[string]fail.Kind{
+		"vector<3>": fail.Unsupported, "vector": fail.Unsupported, "sparse<9>": fail.Unsupported, "[vector<3>]": fail.Unsupported,
+		"": fail.Invalid, "string": fail.Invalid, "Int": fail.Invalid, "list": fail.Invalid, "[[int]]": fail.Invalid, "[int": fail.Invalid, "[]": fail.Invalid, "vectors": fail.Invalid,
+	} {
+		if _, err := ParseType(name); fail.KindOf(err) != kind {
+			t.Errorf("%q: got %v, want kind %s", name, err, kind)
+		}
+	}
+}
+
+func untyped(s string) Value { return Value{Kind: Untyped, B: []byte(s)} }
+
+func text(s string) Value { return TextValue([]byte(s)) }
+
+func TestValuesOfATypeAreTaken(t *testing.T) {
+	for _, tc := range []struct {
+		typ  string
+		v    Value
+		want string
+	}{
+		{"bool", BoolValue(true), `true`},
+		{"bool", untyped("false"), `false`},
+		{"int", IntValue(math.MinInt64), `-9223372036854775808`},
+		{"int", FloatValue(5), `5`},
+		{"int", FloatValue(-1 << 63), `-9223372036854775808`},
+		{"int", decimalOf("1e3"), `1000`},
+		{"int", Value{Kind: Decimal, B: []byte("9007199254740993.0")}, `9007199254740993`},
+		{"int", untyped("5"), `5`},
+		{"int", untyped("5.0"), `5`},
+		{"int", Value{}, `null`},
+		{"float", IntValue(3), `3`},
+		{"float", FloatValue(math.Copysign(0, -1)), `0`},
+		{"float", decimalOf("0.10000000000000000000001"), `0.1`},
+		{"float", IntValue(math.MaxInt64), `9223372036854776000`},
+		{"float", untyped("-2.5e3"), `-2500`},
+		{"text", text("é"), `"é"`},
+		{"text", untyped("5"), `"5"`},
+		{"text", untyped(""), `""`},
+		{"bytes", text("AAEC/w=="), `"AAEC/w=="`},
+		{"bytes", text("AAEC/w"), `"AAEC/w=="`},
+		{"bytes", untyped(""), `""`},
+		{"bytes", Value{Kind: Bytes, B: []byte{0xff}}, `"/w=="`},
+		{"timestamp", text("2024-05-01T10:00:00+02:00"), `"2024-05-01T08:00:00Z"`},
+		{"timestamp", IntValue(-1), `"1969-12-31T23:59:59.999Z"`},
+		{"timestamp", FloatValue(1e3), `"1970-01-01T00:00:01Z"`},
+		{"timestamp", untyped("2024-05-01"), `"2024-05-01T00:00:00Z"`},
+		{"timestamp", untyped("1000"), `"1970-01-01T00:00:01Z"`},
+		{"timestamp", TimestampValue(0), `"1970-01-01T00:00:00Z"`},
+		{"json", untyped(`{"b":1,"a":[2]}`), `{"a":[2],"b":1}`},
+		{"json", untyped(`{"b":1`), `"{\"b\":1"`},
+		{"json", untyped(`null`), `null`},
+		{"json", TimestampValue(0), `"1970-01-01T00:00:00Z"`},
+		{"json", Value{Kind: Bytes, B: []byte{0xff}}, `"/w=="`},
+		{"json", FloatValue(math.Copysign(0, -1)), `0`},
+		{"[int]", encode(t, `[1,2.0,3e0]`).Value(), `[1,2,3]`},
+		{"[int]", encode(t, `[]`).Value(), `[]`},
+		{"[int]", untyped(`[1,2]`), `[1,2]`},
+		{"[timestamp]", encode(t, `["2024-05-01",0]`).Value(), `["2024-05-01T00:00:00Z","1970-01-01T00:00:00Z"]`},
+		{"[json]", encode(t, `[1,null,{"a":"b"}]`).Value(), `[1,null,{"a":"b"}]`},
+	} {
+		t.Run(tc.typ+" takes "+describe(tc.v), func(t *testing.T) {
+			typ, err := ParseType(tc.typ)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw, err := typ.Append(nil, tc.v, "field f")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(AppendJSON(nil, raw)); got != tc.want {
+				t.Errorf("stored as %s, want %s", got, tc.want)
+			}
+			if !ValidRaw(raw) {
+				t.Error("what is stored is not valid")
+			}
+			v, err := typ.Convert(tc.v, "field f")
+			if tc.v.Kind == Untyped && tc.typ == "json" {
+				return
+			}
+			if err != nil || !Equal(v, Raw(raw).Value()) {
+				t.Errorf("as a constant it is %s, %v", describe(v), err)
+			}
+		})
+	}
+}
+
+func TestValuesOfAnotherTypeAreRefused(t *testing.T) {
+	for _, tc := range []struct {
+		typ  string
+		v    Value
+		want string
+	}{
+		{"bool", IntValue(1), `field f wants bool, got number 1`},
+		{"bool", untyped("yes"), `field f wants bool, got text "yes"`},
+		{"int", text("abc"), `field f wants int, got text "abc"`},
+		{"int", text("5"), `field f wants int, got text "5"`},
+		{"int", untyped("abc"), `field f wants int, got text "abc"`},
+		{"int", untyped(""), `field f wants int, got text ""`},
+		{"int", untyped("5.5"), `field f wants int, got text "5.5"`},
+		{"int", FloatValue(2.5), `field f wants int, got number 2.5`},
+		{"int", FloatValue(1 << 63), `field f wants int, got number 9223372036854776000, which is past 64 bits`},
+		{"int", decimalOf("9223372036854775808"), `field f wants int, got number 9223372036854775808, which is past 64 bits`},
+		{"int", decimalOf("-1e400"), `field f wants int, got number -1e+400, which is past 64 bits`},
+		{"int", FloatValue(math.NaN()), `field f wants int, got number null`},
+		{"int", BoolValue(true), `field f wants int, got bool true`},
+		{"int", TimestampValue(0), `field f wants int, got timestamp 1970-01-01T00:00:00Z`},
+		{"float", text("1"), `field f wants float, got text "1"`},
+		{"float", decimalOf("1e400"), `field f wants float, got number 1e+400, which is past its range`},
+		{"float", FloatValue(math.Inf(1)), `field f wants float, got a number that is not finite`},
+		{"float", untyped("NaN"), `field f wants float, got text "NaN"`},
+		{"text", IntValue(1), `field f wants text, got number 1`},
+		{"text", text("a\xff"), `field f wants text, got invalid UTF-8`},
+		{"text", text(strings.Repeat("é", 30) + "\xff"), `field f wants text, got invalid UTF-8`},
+		{"bytes", text("A"), `field f wants bytes as base64 text, got text "A"`},
+		{"bytes", text("AA\nA="), `field f wants bytes as base64 text, got text "AA\nA="`},
+		{"bytes", text("AB=="), `field f wants bytes as base64 text, got text "AB=="`},
+		{"bytes", IntValue(1), `field f wants bytes, got number 1`},
+		{"timestamp", text("soon"), `field f wants timestamp as ISO-8601 text or milliseconds, got text "soon"`},
+		{"timestamp", FloatValue(0.5), `field f wants timestamp as ISO-8601 text or milliseconds, got number 0.5`},
+		{"timestamp", text("1000"), `field f wants timestamp as ISO-8601 text or milliseconds, got text "1000"`},
+		{"json", FloatValue(math.Inf(1)), `field f wants json, got a number that is not finite`},
+		{"json", text("\xff"), `field f wants json, got invalid UTF-8`},
+		{"[int]", IntValue(1), `field f wants [int], got number 1`},
+		{"[int]", untyped("1,2"), `field f wants [int], got text "1,2"`},
+		{"[int]", encode(t, `[1,null]`).Value(), `field f wants [int], got null as element 2`},
+		{"[int]", encode(t, `[1,"a"]`).Value(), `an element of field f wants int, got text "a"`},
+		{"[text]", encode(t, `{}`).Value(), `field f wants [text], got an object`},
+		{"text", encode(t, `[]`).Value(), `field f wants text, got a list`},
+		{"int", text(strings.Repeat("é", 30)), `field f wants int, got text "` + strings.Repeat("é", 20) + `..."`},
+	} {
+		t.Run(tc.typ+" refuses "+describe(tc.v), func(t *testing.T) {
+			typ, err := ParseType(tc.typ)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = typ.Append(nil, tc.v, "field f")
+			if err == nil || err.Error() != tc.want || fail.KindOf(err) != fail.Invalid {
+				t.Errorf("got %v, want %s", err, tc.want)
+			}
+			if _, err = typ.Convert(tc.v, "field f"); err == nil || err.Error() != tc.want {
+				t.Errorf("as a constant: got %v, want %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestAJSONValueIsPlainAllTheWayDown(t *testing.T) {
+	raw, at := OpenObject(nil)
+	raw = Append(AppendKey(raw, "when"), TimestampValue(1))
+	raw = AppendKey(raw, "list")
+	raw, inner := OpenList(raw)
+	raw = Append(raw, Value{Kind: Bytes, B: []byte("x")})
+	raw = Append(raw, FloatValue(math.Copysign(0, -1)))
+	raw = Append(raw, untyped("1"))
+	raw, err := Close(raw, inner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := closed(raw, at)
+	stored, err := Type{Kind: TypeJSON}.Append(nil, v, "field f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(AppendJSON(nil, stored)), `{"list":["eA==",0,"1"],"when":"1970-01-01T00:00:00.001Z"}`; got != want || !ValidRaw(stored) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestAJSONValuePutTogetherIsHeldToItsDepth(t *testing.T) {
+	v := encode(t, `{"a":1}`).Value()
+	for range MaxNesting - 1 {
+		raw, at := OpenList(nil)
+		v = closed(Append(raw, v), at)
+	}
+	if _, err := (Type{Kind: TypeJSON}).Append(nil, v, "field f"); err != nil {
+		t.Errorf("%d levels: %v", MaxNesting, err)
+	}
+	raw, at := OpenList(nil)
+	v = closed(Append(raw, v), at)
+	if _, err := (Type{Kind: TypeJSON}).Append(nil, v, "field f"); err == nil || !strings.Contains(err.Error(), "field f is nested more than 64 deep") {
+		t.Errorf("%d levels: got %v", MaxNesting+1, err)
+	}
+}
