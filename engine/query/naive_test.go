@@ -1,0 +1,676 @@
+package query
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"fenec/engine/doc"
+	"fenec/engine/query/syntax"
+)
+
+// naive evaluates expressions the plain way, over decoded values: nil, bool, int64, float64, string,
+// moment, []any and map[string]any. It shares no code with what it judges but the syntax tree.
+type naive struct {
+	types map[string]string // of the fields: int, float, text, timestamp, bool, json, [int]
+	row   map[string]any
+}
+
+// moment is a timestamp in milliseconds.
+type moment int64
+
+var errNaive = errors.New("naive error")
+
+func decode(v doc.Value) any {
+	switch v.Kind {
+	case doc.Bool:
+		return v.N != 0
+	case doc.Int:
+		return int64(v.N)
+	case doc.Float:
+		return math.Float64frombits(v.N)
+	case doc.Text:
+		return string(v.B)
+	case doc.Timestamp:
+		return moment(v.N)
+	}
+	return nil
+}
+
+func (n *naive) path(p *syntax.Path) any {
+	v := n.row[p.Parts[0]]
+	for _, key := range p.Parts[1:] {
+		object, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = object[key]
+	}
+	return v
+}
+
+func (n *naive) eval(e syntax.Expr) (any, error) {
+	switch e := e.(type) {
+	case *syntax.Literal:
+		return decode(e.Value), nil
+	case *syntax.Path:
+		return n.path(e), nil
+	case *syntax.ListExpr:
+		list := []any{}
+		for _, item := range e.Items {
+			v, err := n.eval(item)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		return list, nil
+	case *syntax.Unary:
+		return n.unary(e)
+	case *syntax.Binary:
+		return n.binary(e)
+	case *syntax.Logic:
+		return n.logic(e)
+	case *syntax.Case:
+		for _, w := range e.Whens {
+			c, err := n.eval(w.Cond)
+			if err != nil {
+				return nil, err
+			}
+			if c == true {
+				return n.eval(w.Then)
+			}
+		}
+		return n.eval(e.Else)
+	case *syntax.Call:
+		return n.call(e)
+	}
+	panic(fmt.Sprintf("naive cannot evaluate %T", e))
+}
+
+// truthy is v as a condition: nil is unknown.
+func truthy(v any) any {
+	if b, ok := v.(bool); ok {
+		return b
+	}
+	return nil
+}
+
+func (n *naive) logic(e *syntax.Logic) (any, error) {
+	decides := e.Op == syntax.Or
+	var out any = !decides
+	for _, t := range e.Terms {
+		v, err := n.eval(t)
+		if err != nil {
+			return nil, err
+		}
+		switch truthy(v) {
+		case decides:
+			return decides, nil
+		case nil:
+			out = nil
+		}
+	}
+	return out, nil
+}
+
+func (n *naive) unary(e *syntax.Unary) (any, error) {
+	v, err := n.eval(e.X)
+	if err != nil {
+		return nil, err
+	}
+	switch e.Op {
+	case syntax.IsNull:
+		return v == nil, nil
+	case syntax.IsNotNull:
+		return v != nil, nil
+	case syntax.Not:
+		if b, ok := v.(bool); ok {
+			return !b, nil
+		}
+		return nil, nil
+	}
+	switch v := v.(type) {
+	case nil:
+		return nil, nil
+	case int64:
+		if v == math.MinInt64 {
+			return nil, errNaive
+		}
+		return -v, nil
+	case float64:
+		return -v, nil
+	}
+	return nil, errNaive
+}
+
+// constant reports whether an expression reads no field.
+func constant(e syntax.Expr) bool {
+	is := true
+	switch e := e.(type) {
+	case *syntax.Path:
+		return false
+	case *syntax.ListExpr:
+		for _, item := range e.Items {
+			is = is && constant(item)
+		}
+	case *syntax.Unary:
+		return constant(e.X)
+	case *syntax.Binary:
+		return constant(e.X) && constant(e.Y)
+	case *syntax.Call:
+		for _, a := range e.Args {
+			is = is && constant(a)
+		}
+	case *syntax.Logic, *syntax.Case, *syntax.Param, *syntax.ObjectExpr:
+		return false // the generator makes none without fields
+	}
+	return is
+}
+
+// typeOf is the type of a path, "" for any other expression.
+func (n *naive) typeOf(e syntax.Expr) string {
+	p, ok := e.(*syntax.Path)
+	if !ok {
+		return ""
+	}
+	if p.Parts[0] == "id" {
+		return "int"
+	}
+	return n.types[p.Parts[0]]
+}
+
+// convert reads a constant that meets a field as the field's type.
+func convert(v any, typ string, ordered bool) (any, error) {
+	if v == nil {
+		return nil, nil
+	}
+	r := rat(v)
+	switch typ {
+	case "":
+		return v, nil
+	case "json":
+		return plain(v), nil
+	case "int":
+		if r == nil || isMoment(v) {
+			return nil, errNaive
+		}
+		if ordered || r.IsInt() && r.Num().IsInt64() {
+			return v, nil
+		}
+		return nil, errNaive
+	case "float":
+		if r == nil || isMoment(v) {
+			return nil, errNaive
+		}
+		x, _ := r.Float64()
+		return x, nil
+	case "timestamp":
+		switch v := v.(type) {
+		case moment:
+			return v, nil
+		case string:
+			for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+				if t, err := time.Parse(layout, v); err == nil {
+					return moment(t.UnixMilli()), nil
+				}
+			}
+			return nil, errNaive
+		}
+		if r == nil || !r.IsInt() {
+			return nil, errNaive
+		}
+		return moment(r.Num().Int64()), nil
+	case "text":
+		if _, ok := v.(string); !ok {
+			return nil, errNaive
+		}
+	case "bool":
+		if _, ok := v.(bool); !ok {
+			return nil, errNaive
+		}
+	case "[int]":
+		list, ok := v.([]any)
+		if !ok {
+			return nil, errNaive
+		}
+		for _, e := range list {
+			if c, err := convert(e, "int", false); err != nil || c == nil {
+				return nil, errNaive
+			}
+		}
+	}
+	return v, nil
+}
+
+func isMoment(v any) bool { _, ok := v.(moment); return ok }
+
+// plain is a value as json holds it.
+func plain(v any) any {
+	switch v := v.(type) {
+	case moment:
+		return string(doc.AppendTimestamp(nil, int64(v)))
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = plain(e)
+		}
+		return out
+	}
+	return v
+}
+
+// operands evaluates both sides of a comparison and converts a constant that meets a field.
+func (n *naive) operands(e *syntax.Binary) (a, b any, err error) {
+	if a, err = n.eval(e.X); err != nil {
+		return nil, nil, err
+	}
+	if b, err = n.eval(e.Y); err != nil {
+		return nil, nil, err
+	}
+	ordered := e.Op != syntax.Eq && e.Op != syntax.Ne
+	if constant(e.Y) {
+		b, err = convert(b, n.typeOf(e.X), ordered)
+	} else if constant(e.X) {
+		a, err = convert(a, n.typeOf(e.Y), ordered)
+	}
+	return a, b, err
+}
+
+func (n *naive) binary(e *syntax.Binary) (any, error) {
+	switch e.Op {
+	case syntax.In:
+		return n.in(e)
+	case syntax.Has, syntax.Contains:
+		return n.holds(e)
+	case syntax.Add, syntax.Sub, syntax.Mul, syntax.Div, syntax.Mod:
+		a, err := n.eval(e.X)
+		if err != nil {
+			return nil, err
+		}
+		b, err := n.eval(e.Y)
+		if err != nil {
+			return nil, err
+		}
+		return arithmeticNaive(e.Op, a, b)
+	}
+	a, b, err := n.operands(e)
+	if err != nil {
+		return nil, err
+	}
+	return relate(e.Op, a, b), nil
+}
+
+func relate(op syntax.Op, a, b any) any {
+	if a == nil || b == nil {
+		return nil
+	}
+	same := rank(a) == rank(b)
+	c := order(a, b)
+	switch op {
+	case syntax.Eq:
+		return c == 0
+	case syntax.Ne:
+		return c != 0
+	}
+	if !same {
+		return nil
+	}
+	switch op {
+	case syntax.Lt:
+		return c < 0
+	case syntax.Le:
+		return c <= 0
+	case syntax.Gt:
+		return c > 0
+	}
+	return c >= 0
+}
+
+func (n *naive) in(e *syntax.Binary) (any, error) {
+	x, err := n.eval(e.X)
+	if err != nil {
+		return nil, err
+	}
+	list := e.Y.(*syntax.ListExpr)
+	var out any = false
+	for _, item := range list.Items {
+		v, err := n.eval(item)
+		if err != nil {
+			return nil, err
+		}
+		if constant(item) {
+			if v, err = convert(v, n.typeOf(e.X), false); err != nil {
+				return nil, err
+			}
+		}
+		switch relate(syntax.Eq, x, v) {
+		case true:
+			return true, nil
+		case nil:
+			out = nil
+		}
+	}
+	if x == nil {
+		return nil, nil
+	}
+	return out, nil
+}
+
+func (n *naive) holds(e *syntax.Binary) (any, error) {
+	a, err := n.eval(e.X)
+	if err != nil {
+		return nil, err
+	}
+	b, err := n.eval(e.Y)
+	if err != nil {
+		return nil, err
+	}
+	if typ := n.typeOf(e.X); e.Op == syntax.Has && constant(e.Y) {
+		if b, err = convert(b, strings.Trim(typ, "[]"), false); err != nil {
+			return nil, err
+		}
+	}
+	if a == nil || b == nil {
+		return nil, nil
+	}
+	if e.Op == syntax.Has {
+		list, _ := a.([]any)
+		return slices.ContainsFunc(list, func(e any) bool { return order(e, b) == 0 }), nil
+	}
+	s, ok := a.(string)
+	sub, also := b.(string)
+	return ok && also && containsFold(s, sub), nil
+}
+
+// containsFold tries every place.
+func containsFold(s, sub string) bool {
+	runes, want := []rune(s), []rune(sub)
+	for i := 0; i+len(want) <= len(runes); i++ {
+		if strings.EqualFold(string(runes[i:i+len(want)]), sub) {
+			return true
+		}
+	}
+	return false
+}
+
+// rat is a number's exact value, nil for anything else.
+func rat(v any) *big.Rat {
+	switch v := v.(type) {
+	case int64:
+		return new(big.Rat).SetInt64(v)
+	case float64:
+		return new(big.Rat).SetFloat64(v)
+	case moment:
+		return new(big.Rat).SetInt64(int64(v))
+	}
+	return nil
+}
+
+func rank(v any) int {
+	switch v.(type) {
+	case nil:
+		return 0
+	case bool:
+		return 1
+	case int64, float64:
+		return 2
+	case string:
+		return 3
+	case []any:
+		return 4
+	case map[string]any:
+		return 5
+	}
+	return 6
+}
+
+// order is the total order of values.
+func order(a, b any) int {
+	if c := cmp.Compare(rank(a), rank(b)); c != 0 {
+		return c
+	}
+	switch x := a.(type) {
+	case nil:
+		return 0
+	case bool:
+		return cmp.Compare(bit(x), bit(b.(bool)))
+	case string:
+		return strings.Compare(x, b.(string))
+	case []any:
+		return slices.CompareFunc(x, b.([]any), order)
+	case map[string]any:
+		y := b.(map[string]any)
+		kx, ky := keys(x), keys(y)
+		for i := 0; i < len(kx) && i < len(ky); i++ {
+			if c := strings.Compare(kx[i], ky[i]); c != 0 {
+				return c
+			}
+			if c := order(x[kx[i]], y[ky[i]]); c != 0 {
+				return c
+			}
+		}
+		return cmp.Compare(len(kx), len(ky))
+	}
+	return rat(a).Cmp(rat(b))
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func keys(m map[string]any) []string {
+	var out []string
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func arithmeticNaive(op syntax.Op, a, b any) (any, error) {
+	if a == nil || b == nil {
+		return nil, nil
+	}
+	x, y := rat(a), rat(b)
+	if x == nil || y == nil {
+		return nil, errNaive
+	}
+	_, ta := a.(moment)
+	_, tb := b.(moment)
+	_, fa := a.(float64)
+	_, fb := b.(float64)
+	switch {
+	case ta && tb && op != syntax.Sub, tb && !ta && op != syntax.Add, (ta || tb) && op != syntax.Add && op != syntax.Sub, (ta || tb) && (fa || fb):
+		return nil, errNaive
+	case fa || fb:
+		return floatNaive(op, a, b)
+	}
+	r := new(big.Int)
+	switch op {
+	case syntax.Add:
+		r.Add(x.Num(), y.Num())
+	case syntax.Sub:
+		r.Sub(x.Num(), y.Num())
+	case syntax.Mul:
+		r.Mul(x.Num(), y.Num())
+	default:
+		if y.Sign() == 0 {
+			return nil, errNaive
+		}
+		if op == syntax.Div {
+			r.Quo(x.Num(), y.Num())
+		} else {
+			r.Rem(x.Num(), y.Num())
+		}
+	}
+	if !r.IsInt64() {
+		return nil, errNaive
+	}
+	if ta != tb {
+		return moment(r.Int64()), nil
+	}
+	return r.Int64(), nil
+}
+
+func floatNaive(op syntax.Op, a, b any) (any, error) {
+	f := func(v any) float64 {
+		if n, ok := v.(int64); ok {
+			return float64(n)
+		}
+		return v.(float64)
+	}
+	x, y := f(a), f(b)
+	var r float64
+	switch op {
+	case syntax.Add:
+		r = x + y
+	case syntax.Sub:
+		r = x - y
+	case syntax.Mul:
+		r = x * y
+	case syntax.Div:
+		r = x / y
+	case syntax.Mod:
+		r = math.Mod(x, y)
+	}
+	if math.IsInf(r, 0) || math.IsNaN(r) {
+		return nil, errNaive
+	}
+	return r, nil
+}
+
+func (n *naive) call(e *syntax.Call) (any, error) {
+	if e.Name == "now" {
+		return moment(testNow.UnixMilli()), nil
+	}
+	if e.Name == "coalesce" {
+		for _, a := range e.Args {
+			if v, err := n.eval(a); err != nil || v != nil {
+				return v, err
+			}
+		}
+		return nil, nil
+	}
+	args := make([]any, len(e.Args))
+	for i, a := range e.Args {
+		var err error
+		if args[i], err = n.eval(a); err != nil {
+			return nil, err
+		}
+	}
+	if slices.Contains(args, nil) {
+		return nil, nil
+	}
+	switch e.Name {
+	case "lower", "upper":
+		s, ok := args[0].(string)
+		if !ok {
+			return nil, errNaive
+		}
+		if e.Name == "lower" {
+			return strings.Map(unicode.ToLower, s), nil
+		}
+		return strings.Map(unicode.ToUpper, s), nil
+	case "len":
+		switch v := args[0].(type) {
+		case string:
+			return int64(utf8.RuneCountInString(v)), nil
+		case []any:
+			return int64(len(v)), nil
+		case map[string]any:
+			return int64(len(v)), nil
+		}
+	case "abs":
+		switch v := args[0].(type) {
+		case int64:
+			if v == math.MinInt64 {
+				return nil, errNaive
+			}
+			return max(v, -v), nil
+		case float64:
+			return math.Abs(v), nil
+		}
+	case "round":
+		switch v := args[0].(type) {
+		case int64:
+			return v, nil
+		case float64:
+			return math.Round(v), nil
+		}
+	case "timestamp":
+		return convert(args[0], "timestamp", false)
+	case "bucket":
+		t, ok := args[0].(moment)
+		span, also := args[1].(int64)
+		if !ok || !also || span <= 0 {
+			return nil, errNaive
+		}
+		q := new(big.Int).Div(big.NewInt(int64(t)), big.NewInt(span)) // Euclidean: down, as span > 0
+		q.Mul(q, big.NewInt(span))
+		if !q.IsInt64() {
+			return nil, errNaive
+		}
+		return moment(q.Int64()), nil
+	}
+	return nil, errNaive
+}
+
+// text is a value as the answer's JSON spells it.
+func text(v any) string {
+	var b bytes.Buffer
+	writeText(&b, v)
+	return b.String()
+}
+
+func writeText(b *bytes.Buffer, v any) {
+	switch v := v.(type) {
+	case moment:
+		b.WriteString(`"` + string(doc.AppendTimestamp(nil, int64(v))) + `"`)
+	case float64:
+		b.Write(doc.AppendFloat(nil, v))
+	case string:
+		enc := json.NewEncoder(b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(v); err != nil {
+			panic(err)
+		}
+		b.Truncate(b.Len() - 1)
+	case []any:
+		b.WriteByte('[')
+		for i, e := range v {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			writeText(b, e)
+		}
+		b.WriteByte(']')
+	case map[string]any:
+		b.WriteByte('{')
+		for i, k := range keys(v) {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			writeText(b, k)
+			b.WriteByte(':')
+			writeText(b, v[k])
+		}
+		b.WriteByte('}')
+	case nil:
+		b.WriteString("null")
+	default:
+		fmt.Fprint(b, v)
+	}
+}
