@@ -78,8 +78,8 @@ func (b *Builder) Field(slot int) Raw {
 // Size is how many bytes the document takes.
 func (b *Builder) Size() int {
 	n := 0
-	for _, p := range b.places {
-		n += p.end - p.start
+	for i := range b.places {
+		n += b.places[i].end - b.places[i].start
 	}
 	size := n + tableAt + 2*(len(b.places)+1)
 	if size > narrowLimit {

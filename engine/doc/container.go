@@ -172,6 +172,9 @@ func permute(body []byte, spans []span, scratch []byte) error {
 }
 
 func keyAt(b []byte) []byte {
+	if n := int(b[0]); n < 0x80 {
+		return b[1 : 1+n]
+	}
 	n, w := binary.Uvarint(b)
 	return b[w : w+int(n)]
 }

@@ -109,6 +109,27 @@ func scanNumber(text []byte) (n numeral, ok bool) {
 	return n, true
 }
 
+// shortInt is the int at the head of text and its length, which is 0 where scanNumber has to look: at anything that is no
+// int or has more than 18 digits.
+func shortInt(text []byte) (n int64, length int) {
+	i, negative := 0, false
+	if len(text) > 0 && text[0] == '-' {
+		i, negative = 1, true
+	}
+	start := i
+	for i < len(text) && isDigit(text[i]) {
+		n = n*10 + int64(text[i]-'0')
+		i++
+	}
+	if i == start || i > start+18 || text[start] == '0' && i > start+1 || i < len(text) && (text[i] == '.' || text[i]|0x20 == 'e') {
+		return 0, 0
+	}
+	if negative {
+		n = -n
+	}
+	return n, i
+}
+
 func isDigit(c byte) bool { return c-'0' <= 9 }
 
 // value is the number as a value; text is what it was scanned from.

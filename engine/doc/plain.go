@@ -114,8 +114,13 @@ func isPlain(r Raw, depth int) bool {
 	return true
 }
 
-// canonicalFloat tells whether an encoded float is finite and not -0.
+// canonicalFloat tells whether an encoded float is one that is stored.
 func canonicalFloat(r Raw) bool {
 	f, _ := r.Float()
-	return !math.IsInf(f, 0) && !math.IsNaN(f) && !(f == 0 && math.Signbit(f))
+	return canonical(f)
+}
+
+// canonical tells whether f is finite and not -0.
+func canonical(f float64) bool {
+	return f-f == 0 && (f != 0 || !math.Signbit(f))
 }

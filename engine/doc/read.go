@@ -118,6 +118,10 @@ func (p *parser) word(dst []byte, word string, tag byte) ([]byte, error) {
 
 func (p *parser) number(dst []byte) ([]byte, error) {
 	text := p.text[p.at:]
+	if n, length := shortInt(text); length > 0 {
+		p.at += length
+		return appendFixed(dst, tagInt, uint64(n)), nil
+	}
 	n, ok := scanNumber(text)
 	if !ok {
 		return nil, fail.New(fail.Invalid, "the JSON has a number at byte %d that is not complete or begins with a zero", p.at)

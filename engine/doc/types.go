@@ -78,6 +78,8 @@ func (t Type) Append(dst []byte, v Value, what string) ([]byte, error) {
 	switch {
 	case v.Kind == Null:
 		return append(dst, tagNull), nil
+	case t.holds(&v):
+		return Append(dst, v), nil
 	case t.Kind == TypeJSON:
 		return appendPlain(dst, v, what)
 	case t.Kind == TypeList:
@@ -88,6 +90,23 @@ func (t Type) Append(dst []byte, v Value, what string) ([]byte, error) {
 		return nil, err
 	}
 	return Append(dst, v), nil
+}
+
+// own is the kind that a type's values have; json and lists take a second look at every value.
+var own = [...]Kind{TypeBool: Bool, TypeInt: Int, TypeFloat: Float, TypeText: Text, TypeTimestamp: Timestamp, TypeBytes: Bytes, TypeList: Null}
+
+// holds tells that v is a value of the type as it is: the short way past the conversions, which most values take.
+func (t Type) holds(v *Value) bool {
+	if own[t.Kind] != v.Kind {
+		return false
+	}
+	switch v.Kind {
+	case Text:
+		return utf8.Valid(v.B)
+	case Float:
+		return canonical(v.Float())
+	}
+	return true
 }
 
 // Convert is v as a value of the type, the same as Append would store, for a constant that is compared with the type's

@@ -225,7 +225,7 @@ func Append(dst []byte, v Value) []byte {
 }
 
 func appendFixed(dst []byte, tag byte, n uint64) []byte {
-	return append(dst, tag, byte(n), byte(n>>8), byte(n>>16), byte(n>>24), byte(n>>32), byte(n>>40), byte(n>>48), byte(n>>56))
+	return binary.LittleEndian.AppendUint64(append(dst, tag), n)
 }
 
 func appendContent(dst []byte, tag byte, content []byte) []byte {
