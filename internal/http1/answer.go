@@ -15,7 +15,8 @@ type Answer struct {
 
 	// Stream writes the body as it comes: chunked, or exactly Length bytes
 	// where Length is over zero. An error, or a Length not reached, ends the
-	// connection without the end of the body. It runs on the connection's
+	// connection without the end of the body; where nothing of the answer has
+	// gone out yet it becomes a 500, or a 502 beside Raw. It runs on the connection's
 	// goroutine after Serve has returned, and not at all for a HEAD.
 	Stream func(w *Writer) error
 	Length int64

@@ -68,6 +68,9 @@ func (p *headParser) parse(b []byte) (int, *Error) {
 			return 0, refuse(400, "there is a bare carriage return in the head")
 		}
 		if p.first == nil {
+			if p.pos == p.line {
+				return 0, refuse(400, "the first line is empty")
+			}
 			p.first = b[p.line:p.pos:p.pos]
 		} else {
 			p.headers = append(p.headers, Header{Name: b[p.line:p.colon:p.colon], Value: trim(b[p.colon+1 : p.pos])})

@@ -1,8 +1,8 @@
 package http1
 
 import (
-	"fmt"
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"time"
 	"unsafe"
@@ -125,10 +125,18 @@ func (c *conn) stream(r *Request, a *Answer, mode writerMode, head []byte) error
 		r.ctx.streaming()
 	}
 	err := c.pump(a, w)
-	if err != nil {
-		return err
+	if err == nil {
+		err = w.finish()
 	}
-	return w.finish()
+	if err != nil && !w.sent {
+		instead := ErrorAnswer(500, "the answer could not be made")
+		if a.Raw != nil {
+			instead = ErrorAnswer(502, "the answer broke off before it began")
+		}
+		c.head = w.held[:0]
+		c.sendWhole(r, &instead, true)
+	}
+	return err
 }
 
 var errPanicked = errors.New("the stream's author panicked")

@@ -85,6 +85,9 @@ func (r *Request) readLine(line []byte) *Error {
 		return refuse(400, "the request line has no version")
 	}
 	target, version := rest[:i:i], rest[i+1:]
+	if i == 0 {
+		return refuse(400, "the request line has no target after one space")
+	}
 	if len(version) != 8 || string(version[:5]) != "HTTP/" || version[6] != '.' ||
 		version[5] < '0' || version[5] > '9' || version[7] < '0' || version[7] > '9' {
 		return refuse(400, "the request line does not end in a version of HTTP")
@@ -125,9 +128,6 @@ func (r *Request) readTarget(target []byte) *Error {
 		if c <= ' ' || c == 0x7f {
 			return refuse(400, "there is a blank or a control character in the target")
 		}
-	}
-	if len(target) == 0 {
-		return refuse(400, "the request line has no target")
 	}
 	if target[0] != '/' {
 		if string(target) == "*" && r.Method == "OPTIONS" {

@@ -11,14 +11,19 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// start serves the handler on a loopback port until the test ends.
+// start serves on a loopback port until the test ends.
 func start(t testing.TB, s *Server) string {
+	t.Helper()
+	return startLogged(t, s, io.Discard)
+}
+
+func startLogged(t testing.TB, s *Server, log io.Writer) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Log = zerolog.Nop()
+	s.Log = zerolog.New(log)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	t.Cleanup(func() {
@@ -33,15 +38,7 @@ func start(t testing.TB, s *Server) string {
 }
 
 func TestAGoClientIsServed(t *testing.T) {
-	addr := start(t, &Server{Handler: HandlerFunc(func(r *Request) Answer {
-		body, err := r.Body(0)
-		if err != nil {
-			return ErrorAnswer(500, err.Error())
-		}
-		out := append(r.Scratch(), r.Method...)
-		out = append(append(out, ' '), r.Path...)
-		return Answer{Status: 200, Headers: JSON, Body: append(append(out, ' '), body...)}
-	})})
+	addr := start(t, &Server{Handler: echo})
 	client := &http.Client{}
 	defer client.CloseIdleConnections()
 	for range 3 {
@@ -51,7 +48,7 @@ func TestAGoClientIsServed(t *testing.T) {
 		}
 		got, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if string(got) != "POST /a/b hello" || resp.StatusCode != 200 {
+		if string(got) != `POST /a/b?c 1.1 "hello"` || resp.StatusCode != 200 {
 			t.Fatalf("got %d %q", resp.StatusCode, got)
 		}
 	}

@@ -14,6 +14,7 @@ type Writer struct {
 	left int64  // of a body of known length
 	held []byte // the head at first, and what has not gone out yet
 	err  error
+	sent bool // something has gone out, or may have
 }
 
 type writerMode uint8
@@ -53,6 +54,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		end = lineEnd
 	}
 	if len(w.held)+len(p) > streamBlock {
+		w.sent = true
 		if w.err = w.conn.writeAll(w.held, p, end); w.err != nil {
 			return 0, w.err
 		}
@@ -69,6 +71,7 @@ func (w *Writer) WriteString(s string) (int, error) { return w.Write([]byte(s)) 
 // Flush sends what has been gathered, the head with it the first time.
 func (w *Writer) Flush() error {
 	if w.err == nil && len(w.held) > 0 {
+		w.sent = true
 		w.err = w.conn.write(w.held)
 		w.held = w.held[:0]
 	}
