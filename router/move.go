@@ -119,6 +119,12 @@ func (m *move) run() error {
 	if _, _, err := m.look(); err != nil {
 		return err
 	}
+	if m.tenant.state == moving {
+		// The source may be frozen under the token of the attempt that was interrupted, and only the row knows it.
+		if err := m.from.api().thaw(m.rt.ctx, m.tenant.name, m.tenant.token); err != nil {
+			return err
+		}
+	}
 	if err := m.mark(); err != nil {
 		return err
 	}

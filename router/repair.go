@@ -148,7 +148,13 @@ func (rt *Router) repair(t *tenant, away map[string]bool) error {
 	}
 	switch t.state {
 	case moving:
-		if err := t.node.api().thaw(rt.ctx, t.name, t.token); err != nil {
+		var failed *nodeError
+		err := t.node.api().thaw(rt.ctx, t.name, t.token)
+		if errors.As(err, &failed) && (failed.status == 404 || failed.status == 409) {
+			rt.log.Error().Str("tenant", t.name).Err(err).Msg("a tenant that was being moved is frozen by somebody else, or gone from its node")
+			return nil // nothing of the router's is left to be thawed
+		}
+		if err != nil {
 			return err
 		}
 		rt.log.Warn().Str("tenant", t.name).Str("node", t.node.name).Str("to", t.target.name).
