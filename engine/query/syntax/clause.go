@@ -51,7 +51,6 @@ var clauseWords = [...]struct {
 // clauses is what was read behind a collection's name.
 type clauses struct {
 	given     clause
-	more      string // what could go on in the last one
 	selected  []SelectItem
 	where     Expr
 	order     []OrderKey
@@ -62,29 +61,58 @@ type clauses struct {
 	require   Expr
 }
 
-// clauses reads those of the allowed clauses that follow, in any order, into c. ends says what
-// else could have followed.
-func (p *parser) clauses(c *clauses, allowed clause) (ends string, err error) {
+// rest is how a statement could go on where its last clause ended.
+type rest struct {
+	given, allowed clause
+	more           string // how that clause itself could
+}
+
+// wanted lists it for the sentence that refuses what stands there.
+func (r rest) wanted() string {
+	out := r.more
+	left := r.allowed &^ r.given &^ clauseLater
+	if r.given&clausesOfRows != 0 {
+		left &^= clauseCount
+	}
+	if r.given&clauseCount != 0 {
+		left &^= clausesOfRows
+	}
+	for _, w := range clauseWords {
+		if w.bit&left != 0 {
+			out += w.word + ", "
+		}
+	}
+	const end = "the end of the statement"
+	if out == "" {
+		return end
+	}
+	return out[:len(out)-2] + " or " + end
+}
+
+// clauses reads those of the allowed clauses that follow, in any order, into c.
+func (p *parser) clauses(c *clauses, allowed clause) error {
+	p.rest = rest{given: c.given, allowed: allowed}
 	for {
 		word, bit := p.clauseHere(allowed)
 		if bit == 0 {
-			return c.more + c.leftOf(allowed) + theEnd, nil
+			return nil
 		}
 		at := p.tok.pos
 		if bit == clauseLater {
-			return "", p.later(at, word)
+			return p.later(at, word)
 		}
 		if c.given&bit != 0 {
-			return "", p.invalid(at, "%s is given twice", word)
+			return p.invalid(at, "%s is given twice", word)
 		}
 		c.given |= bit
 		if c.given&clauseCount != 0 && c.given&clausesOfRows != 0 {
-			return "", p.invalid(at, "count takes where alone; select, order, limit and offset are for rows")
+			return p.invalid(at, "count takes where alone; select, order, limit and offset are for rows")
 		}
 		p.advance()
 		if err := p.clause(c, bit); err != nil {
-			return "", err
+			return err
 		}
+		p.rest.given = c.given
 	}
 }
 
@@ -101,34 +129,19 @@ func (p *parser) clauseHere(allowed clause) (string, clause) {
 	return "", 0
 }
 
-// leftOf lists the clauses that may still follow, for the sentence that refuses what did.
-func (c *clauses) leftOf(allowed clause) string {
-	out := ""
-	for _, w := range clauseWords {
-		rows := w.bit == clauseCount && c.given&clausesOfRows != 0 || w.bit&clausesOfRows != 0 && c.count
-		if w.bit&allowed != 0 && c.given&w.bit == 0 && w.bit != clauseLater && !rows {
-			out += w.word + ", "
-		}
-	}
-	if out == "" {
-		return ""
-	}
-	return out[:len(out)-2] + " or "
-}
-
 // clause reads what follows the word of a clause.
 func (p *parser) clause(c *clauses, bit clause) (err error) {
-	c.more = ""
+	p.rest.more = ""
 	switch bit {
 	case clauseSelect:
 		c.selected, err = p.selectItems()
-		c.more = moreItems(c.selected)
+		p.rest.more = moreItems(c.selected)
 	case clauseWhere:
 		c.where, err = p.expression("a condition behind where")
-		c.more = "an operator, "
+		p.rest.more = "an operator, "
 	case clauseOrder:
 		c.order, err = p.orderKeys()
-		c.more = "asc, desc, a comma, "
+		p.rest.more = "asc, desc, a comma, "
 	case clauseLimit:
 		c.limit, err = p.bound("limit")
 	case clauseOffset:
@@ -141,7 +154,7 @@ func (p *parser) clause(c *clauses, bit clause) (err error) {
 	case clauseReturning:
 		c.returning = &Returning{}
 		c.returning.Items, err = p.selectItems()
-		c.more = moreItems(c.returning.Items)
+		p.rest.more = moreItems(c.returning.Items)
 	case clauseRequire:
 		c.require, err = p.bound("require")
 	}
@@ -164,73 +177,74 @@ func fromWanted(items []SelectItem) string {
 	return "as, an operator, a comma or from"
 }
 
-// get reads `C clauses`, or with selectFirst the whole of `select items from C clauses`.
-func (p *parser) get(selectFirst bool) (Statement, string, error) {
-	st := &Get{}
-	var c clauses
+// get reads `C clauses`, behind get.
+func (p *parser) get() (*Get, error) { return p.getWith(&clauses{}) }
+
+// selectFrom reads `items from C clauses`, behind select.
+func (p *parser) selectFrom() (*Get, error) {
+	c := clauses{given: clauseSelect}
 	var err error
-	if selectFirst {
-		p.advance()
-		c.given = clauseSelect
-		if c.selected, err = p.selectItems(); err != nil {
-			return nil, "", err
-		}
-		if err = p.wantWord("from", fromWanted(c.selected)); err != nil {
-			return nil, "", err
-		}
+	if c.selected, err = p.selectItems(); err != nil {
+		return nil, err
 	}
-	if st.Collection, err = p.collection(); err != nil {
-		return nil, "", err
+	if err = p.wantWord("from", fromWanted(c.selected)); err != nil {
+		return nil, err
 	}
-	ends, err := p.clauses(&c, getClauses)
+	return p.getWith(&c)
+}
+
+func (p *parser) getWith(c *clauses) (*Get, error) {
+	name, err := p.collection()
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	st.Select, st.Where, st.Order = c.selected, c.where, c.order
-	st.Limit, st.Offset, st.Count = c.limit, c.offset, c.count
-	return st, ends, nil
+	if err = p.clauses(c, getClauses); err != nil {
+		return nil, err
+	}
+	return &Get{
+		Collection: name, Select: c.selected, Where: c.where, Order: c.order,
+		Limit: c.limit, Offset: c.offset, Count: c.count,
+	}, nil
 }
 
 // set reads `C {...} clauses`.
-func (p *parser) set() (Statement, string, error) {
+func (p *parser) set() (Statement, error) {
 	st := &Set{}
 	var c clauses
 	var err error
 	if st.Collection, err = p.collection(); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if p.tok.kind != '{' {
-		return nil, "", p.unexpected("{ and the fields to set")
+		return nil, p.unexpected("{ and the fields to set")
 	}
 	at := p.tok.pos
 	if st.Items, err = p.items(); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if len(st.Items) == 0 {
-		return nil, "", p.invalid(at, "set wants a field to set, found {}")
+		return nil, p.invalid(at, "set wants a field to set, found {}")
 	}
-	ends, err := p.clauses(&c, changeClauses)
-	if err != nil {
-		return nil, "", err
+	if err = p.clauses(&c, changeClauses); err != nil {
+		return nil, err
 	}
 	st.Where, st.Order, st.Limit, st.Returning, st.Require = c.where, c.order, c.limit, c.returning, c.require
-	return st, ends, nil
+	return st, nil
 }
 
 // del reads `C clauses`.
-func (p *parser) del() (Statement, string, error) {
+func (p *parser) del() (Statement, error) {
 	st := &Delete{}
 	var c clauses
 	var err error
 	if st.Collection, err = p.collection(); err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	ends, err := p.clauses(&c, changeClauses)
-	if err != nil {
-		return nil, "", err
+	if err = p.clauses(&c, changeClauses); err != nil {
+		return nil, err
 	}
 	st.Where, st.Order, st.Limit, st.Returning, st.Require = c.where, c.order, c.limit, c.returning, c.require
-	return st, ends, nil
+	return st, nil
 }
 
 // selectItems reads `*`, which is nil, or a list of items no two of which have one key.

@@ -12,11 +12,11 @@ func (p *parser) items() ([]Item, error) {
 // single keys.
 func (p *parser) pairs(document bool) ([]Item, int, error) {
 	p.advance()
-	items := []Item{}
 	height := 0
 	if p.takeKind('}') {
-		return items, 0, nil
+		return []Item{}, 0, nil
 	}
+	items := make([]Item, 0, max(p.width, 1)) // documents of one put mostly have the same fields
 	var seen keys
 	for {
 		key, err := p.key(document)
@@ -38,6 +38,7 @@ func (p *parser) pairs(document bool) ([]Item, int, error) {
 		if p.takeKind(',') {
 			continue
 		}
+		p.width = min(len(items), fewKeys)
 		return items, height, p.want('}', "a comma and the next key, an operator or }")
 	}
 }

@@ -279,11 +279,11 @@ func (p *parser) unnest() {
 
 // expressions reads values parted by commas up to the closing token.
 func (p *parser) expressions(closing kind, first, next string) ([]Expr, int, error) {
-	var out []Expr
 	height := 0
 	if p.takeKind(closing) {
-		return out, 0, nil
+		return nil, 0, nil
 	}
+	out := make([]Expr, 0, 2)
 	for {
 		x, h, err := p.binary(bindNone, first)
 		if err != nil {

@@ -50,10 +50,11 @@ type parser struct {
 	tok      token
 	behind   token
 	peeked   bool
-	last     int // the offset behind the token before tok
 	depth    int // levels of the expression around tok
 	nesting  int // lists and objects around tok
+	width    int // how many keys the last object had, for the next one
 	noParams bool
+	rest     rest // for the sentence that refuses what follows the statement
 
 	// Nodes that a statement has many of are made in slabs, to spare the collector.
 	literals slab[Literal]
@@ -69,7 +70,6 @@ func newParser(text string) *parser {
 
 // advance goes on to the next token.
 func (p *parser) advance() {
-	p.last = p.tok.end
 	if p.peeked {
 		p.tok, p.peeked = p.behind, false
 		return

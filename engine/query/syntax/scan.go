@@ -90,7 +90,7 @@ func (s *scanner) next() token {
 
 // token is the token from start to where the scanner stands.
 func (s *scanner) token(k kind, start int) token {
-	return token{kind: k, text: s.text[start:s.off], end: s.off, pos: s.place(start)}
+	return token{kind: k, text: s.text[start:s.off], pos: s.place(start)}
 }
 
 // stray refuses a character that begins nothing.

@@ -10,69 +10,65 @@ const statementNames = "a statement (get, put, insert, set, del, create, drop, e
 
 // statement reads the whole text.
 func (p *parser) statement() (Statement, error) {
-	st, ends, err := p.verb()
+	st, err := p.verb()
 	if err != nil {
 		return nil, err
 	}
-	if p.takeKind(';') {
-		ends = "nothing behind the semicolon"
+	if p.takeKind(';') && p.tok.kind != kindEnd {
+		return nil, p.unexpected("nothing behind the semicolon")
 	}
 	if p.tok.kind != kindEnd {
-		return nil, p.unexpected(ends)
+		return nil, p.unexpected(p.rest.wanted())
 	}
 	return st, nil
 }
 
-const theEnd = "the end of the statement"
-
-// verb reads a statement by its first word. ends says what could have gone on where it stopped.
-func (p *parser) verb() (st Statement, ends string, err error) {
-	first := p.tok
+// verb reads a statement by its first word.
+func (p *parser) verb() (st Statement, err error) {
 	switch {
-	case p.take("get"), first.is("select"):
-		return p.get(first.is("select"))
+	case p.take("get"):
+		return p.get()
+	case p.take("select"):
+		return p.selectFrom()
 	case p.take("explain"):
 		return p.explain()
 	case p.take("put"):
-		st, err = p.put(false)
+		return p.put(false)
 	case p.take("insert"):
-		st, err = p.put(true)
+		return p.put(true)
 	case p.take("set"):
 		return p.set()
 	case p.take("del"):
 		return p.del()
 	case p.take("create"):
-		st, err = p.create()
+		return p.create()
 	case p.take("drop"):
-		st, err = p.drop()
+		return p.drop()
 	case p.take("collections"):
-		st = &Collections{}
+		return &Collections{}, nil
 	case p.take("describe"):
-		var c Name
-		c, err = p.collection()
-		st = &Describe{Collection: c}
+		c, err := p.collection()
+		return &Describe{Collection: c}, err
 	case p.take("compact"):
-		st, err = p.compact()
+		return p.compact()
 	case p.tok.is("alter"):
-		err = p.later(p.tok.pos, "alter collection")
-	default:
-		err = p.unexpected(statementNames)
+		return nil, p.later(p.tok.pos, "alter collection")
 	}
-	return st, theEnd, err
+	return nil, p.unexpected(statementNames)
 }
 
 func (p *parser) collection() (Name, error) { return p.name("a collection's name") }
 
-func (p *parser) explain() (Statement, string, error) {
-	first := p.tok
-	if !p.take("get") && !first.is("select") {
-		return nil, "", p.unexpected("a get to explain")
+func (p *parser) explain() (Statement, error) {
+	switch {
+	case p.take("get"):
+		st, err := p.get()
+		return &Explain{Get: st}, err
+	case p.take("select"):
+		st, err := p.selectFrom()
+		return &Explain{Get: st}, err
 	}
-	st, ends, err := p.get(first.is("select"))
-	if err != nil {
-		return nil, "", err
-	}
-	return &Explain{Get: st.(*Get)}, ends, nil
+	return nil, p.unexpected("a get to explain")
 }
 
 func (p *parser) compact() (Statement, error) {

@@ -26,7 +26,6 @@ const (
 type token struct {
 	kind kind
 	text string
-	end  int // the offset in the statement behind it
 	pos  Pos
 }
 
