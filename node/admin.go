@@ -277,12 +277,8 @@ func classified(what string, err error) error {
 func (n *Node) delete(name string) error {
 	unlock := n.gates.lock(name)
 	defer unlock()
-	found, err := n.exists(name)
-	if err != nil {
+	if err := n.mustExist(name); err != nil {
 		return err
-	}
-	if !found {
-		return errAbsent(name)
 	}
 	if t := n.registry.get(name); t != nil {
 		t.shut()

@@ -113,7 +113,7 @@ func (n *Node) serveDirectory(dir string) error {
 		return fmt.Errorf("%s is not a directory", dir)
 	}
 	if n.lock, err = engine.LockDir(n.fs, dir); n.mustLock(err) {
-		return fmt.Errorf("cannot lock the directory %s: %s", dir, vfs.Reason(err))
+		return n.errUnwritable(err)
 	}
 	if n.config.ReadOnly {
 		return nil
@@ -149,10 +149,16 @@ func (n *Node) probe() error {
 		err = errors.Join(f.Close(), n.fs.Remove(name))
 	}
 	if err != nil {
-		return fmt.Errorf("cannot write in the directory %s: %s; a read-only node is asked for with --http-read-only",
-			n.dir, vfs.Reason(err))
+		return n.errUnwritable(err)
 	}
 	return nil
+}
+
+func (n *Node) errUnwritable(err error) error {
+	if fail.KindOf(err) == fail.Conflict {
+		return fmt.Errorf("cannot serve %s: %w", n.dir, err)
+	}
+	return fmt.Errorf("cannot write in the directory %s: %s; --http-read-only serves it without", n.dir, vfs.Reason(err))
 }
 
 // serveFile opens the one database of a node over a file, making it where there is none.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -18,7 +19,13 @@ import (
 	"go.uber.org/goleak"
 )
 
+// modelChecks is how many stories a model test tells where the command line does not say.
+const modelChecks = "40"
+
 func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", modelChecks); err != nil {
+		panic(err)
+	}
 	if dir := os.Getenv(crowdEnv); dir != "" {
 		os.Exit(serveCrowd(dir))
 	}

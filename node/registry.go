@@ -37,6 +37,12 @@ func (r *registry) shard(name string) *registryShard {
 // get is the open tenant of that name, nil where it is not open.
 func (r *registry) get(name string) *tenant { return (*r.shard(name).tenants.Load())[name] }
 
+// find is get for a name out of a request, which it does not keep.
+func (r *registry) find(name []byte) *tenant {
+	s := &r.shards[maphash.Bytes(r.seed, name)%registryShards]
+	return (*s.tenants.Load())[string(name)]
+}
+
 func (r *registry) put(t *tenant) {
 	s := r.shard(t.name)
 	s.mu.Lock()

@@ -94,7 +94,7 @@ func (n *Node) handle(r *http1.Request) http1.Answer {
 			return err.Answer()
 		}
 		if ok {
-			return n.serveTenant(r, string(tenant), rest)
+			return n.serveTenant(r, tenant, rest)
 		}
 	}
 	path := splitPath(r.Path)
@@ -104,7 +104,7 @@ func (n *Node) handle(r *http1.Request) http1.Answer {
 	case path.count > 0 && string(path.at[0]) == "_metrics":
 		return n.serveNodeWide(r, path, n.exposeMetrics)
 	case n.single != nil:
-		return n.serveTenant(r, "", r.Path)
+		return n.serveTenant(r, nil, r.Path)
 	case path.count > 0 && string(path.at[0]) == "_admin":
 		return n.serveAdmin(r, path)
 	}
@@ -225,7 +225,7 @@ func findRoute(path segments) (where *route, collection []byte, err error) {
 }
 
 // serveTenant answers a request for what is below a tenant.
-func (n *Node) serveTenant(r *http1.Request, name string, below []byte) http1.Answer {
+func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
 	if r.Method != "OPTIONS" && !n.mayRead(r) {
 		return n.unauthorized(r)
 	}
@@ -261,20 +261,35 @@ func (n *Node) serveTenant(r *http1.Request, name string, below []byte) http1.An
 
 // enter acquires the tenant of a request. A body is read first, so that a client that is slow to send it keeps nobody
 // from closing or deleting the tenant; but not for a tenant that does not exist.
-func (n *Node) enter(r *http1.Request, name string) (*tenant, error) {
+func (n *Node) enter(r *http1.Request, name []byte) (*tenant, error) {
+	if n.single != nil {
+		return n.single, n.enterSingle(r)
+	}
+	t := n.registry.find(name)
 	if r.HasBody() {
-		if n.single == nil && n.registry.get(name) == nil {
-			if found, err := n.exists(name); err != nil {
+		if t == nil {
+			if err := n.mustExist(string(name)); err != nil {
 				return nil, err
-			} else if !found {
-				return nil, errAbsent(name)
 			}
 		}
 		if _, err := r.Body(http1.MaxBody); err != nil {
 			return nil, err
 		}
 	}
-	return n.acquire(name)
+	if t != nil && t.enter() {
+		return t, nil
+	}
+	return n.acquire(string(name))
+}
+
+func (n *Node) enterSingle(r *http1.Request) error {
+	if _, err := r.Body(http1.MaxBody); err != nil {
+		return err
+	}
+	if !n.single.enter() {
+		return errStopping()
+	}
+	return nil
 }
 
 // checkHeaders refuses the headers of later versions by name.

@@ -75,28 +75,16 @@ func (t *tenant) shut() {
 // shutIfIdle turns requests away where there are none.
 func (t *tenant) shutIfIdle() bool { return t.uses.CompareAndSwap(0, closing) }
 
-// acquire finds the tenant for a request, opening it where it is not open. Who gets one releases it.
+// acquire finds the tenant of that name, opening it where it is not open. Who gets one releases it.
 func (n *Node) acquire(name string) (*tenant, error) {
-	if t := n.single; t != nil {
-		if t.enter() {
-			return t, nil
-		}
-		return nil, errStopping()
-	}
 	if t := n.registry.get(name); t != nil && t.enter() {
 		return t, nil
 	}
-	return n.acquireClosed(name)
-}
-
-func (n *Node) acquireClosed(name string) (*tenant, error) {
 	if err := n.refusals.get(name, n.clock()); err != nil {
 		return nil, err
 	}
-	if found, err := n.exists(name); err != nil {
+	if err := n.mustExist(name); err != nil {
 		return nil, err
-	} else if !found {
-		return nil, errAbsent(name)
 	}
 	unlock := n.gates.lock(name)
 	defer unlock()
@@ -111,12 +99,8 @@ func (n *Node) acquireLocked(name string) (*tenant, error) {
 	if err := n.refusals.get(name, n.clock()); err != nil {
 		return nil, err
 	}
-	found, err := n.exists(name)
-	if err != nil {
+	if err := n.mustExist(name); err != nil {
 		return nil, err
-	}
-	if !found {
-		return nil, errAbsent(name)
 	}
 	n.ending.RLock()
 	defer n.ending.RUnlock()
@@ -220,6 +204,15 @@ func (n *Node) exists(name string) (bool, error) {
 		return false, nil
 	}
 	return false, fail.New(fail.Storage, "the directory of the tenants cannot be read: %s", vfs.Reason(err))
+}
+
+// mustExist is an error where there is no tenant of that name.
+func (n *Node) mustExist(name string) error {
+	found, err := n.exists(name)
+	if err == nil && !found {
+		err = errAbsent(name)
+	}
+	return err
 }
 
 // errUnopened is what a tenant that could not be opened answers.

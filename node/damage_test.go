@@ -1,0 +1,176 @@
+package node
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestADamagedFileDisturbsNobodyAndSaysWhatItIs(t *testing.T) {
+	r := start(t, Config{})
+	r.fill("good", 3)
+	r.fill("bad", 100)
+	r.insert("bad", 100, 1) // so that the damage is not in the last record, which would be a torn one
+	r.stop()
+	whole, err := os.ReadFile(r.file("bad.fenec"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := bytes.Clone(whole)
+	flipped[len(flipped)/2] ^= 0x40
+	for name, content := range map[string][]byte{
+		"flipped":   flipped,
+		"zero-byte": {},
+		"no fenec":  []byte(strings.Repeat("something else entirely\n", 10)),
+		"cut head":  whole[:7],
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(r.file("bad.fenec"), content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := start(t, Config{Dir: r.dir})
+			for range 2 { // the second answer does not read the file again
+				got := r.want(500, "GET", "/t/bad/c", "")
+				if !strings.Contains(got.body, "fenec check") || strings.Contains(got.body, r.dir) || got.header.Get("Fenec-Tenant") != "" {
+					t.Errorf("the answer is to name the trouble and fenec check, and no path: %s", got.body)
+				}
+			}
+			r.want(500, "POST", "/t/bad/query", `{"query": "create collection c (n int)"}`)
+			if got := r.count("good"); got != `{"count":3}` {
+				t.Errorf("another tenant: %s", got)
+			}
+			if got := r.wantAdmin(200, "GET", "tenants", "").body; got != `["bad","good"]` {
+				t.Errorf("listed: %s", got)
+			}
+			r.wantAdmin(409, "PUT", "tenants/bad", "")
+			r.wantAdmin(409, "PUT", "tenants/bad/file", "x")
+			r.wantAdmin(500, "GET", "tenants/bad/file", "")
+			r.wantAdmin(500, "POST", "tenants/bad/freeze", "")
+			r.wantAdmin(200, "GET", "stats", "")
+			if left, err := os.ReadFile(r.file("bad.fenec")); err != nil || !bytes.Equal(left, content) {
+				t.Errorf("the file was touched: %v", err)
+			}
+			r.wantAdmin(204, "DELETE", "tenants/bad", "")
+			r.want(404, "GET", "/t/bad/c", "")
+			r.wantAdmin(201, "PUT", "tenants/bad", "")
+			r.want(200, "GET", "/t/bad/", "")
+		})
+	}
+}
+
+func TestAFilePutRightIsServedAgain(t *testing.T) {
+	clock := newClock()
+	r := start(t, Config{Clock: clock.Now})
+	r.fill("acme", 2)
+	if !r.closeIfIdle(r.registry.get("acme")) {
+		t.Fatal("in use")
+	}
+	whole, err := os.ReadFile(r.file("acme.fenec"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(r.file("acme.fenec"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.want(500, "GET", "/t/acme/c", "")
+	if err := os.WriteFile(r.file("acme.fenec"), whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(refusalTime + time.Millisecond)
+	r.sweep()
+	if got := r.count("acme"); got != `{"count":2}` {
+		t.Error(got)
+	}
+}
+
+func TestADirectoryOrALinkIsNoReasonToStop(t *testing.T) {
+	r := start(t, Config{})
+	r.fill("good", 1)
+	if err := os.Mkdir(r.file("dir.fenec"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/nowhere/at/all", r.file("link.fenec")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(r.file("README.txt"), []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := r.want(500, "GET", "/t/dir/c", "")
+	if strings.Contains(got.body, r.dir) {
+		t.Errorf("names a path: %s", got.body)
+	}
+	r.want(404, "GET", "/t/link/c", "")
+	r.wantAdmin(200, "GET", "stats", "")
+	r.want(200, "GET", "/_metrics", "")
+	if got := r.count("good"); got != `{"count":1}` {
+		t.Error(got)
+	}
+}
+
+func TestLeftoversAreClearedAndNothingElse(t *testing.T) {
+	r := start(t, Config{})
+	r.fill("acme", 1)
+	r.fill("cold", 1)
+	r.wantAdmin(200, "POST", "tenants/cold/freeze", "")
+	r.stop()
+	for _, name := range []string{"acme.fenec.new", "gone.fenec.incoming", "gone.frozen", "acme.frozen.new", "acme.fenec.bak", "notes.txt", "Big.frozen"} {
+		if err := os.WriteFile(r.file(name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r = start(t, Config{Dir: r.dir})
+	entries, err := os.ReadDir(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if got, want := strings.Join(names, " "), ".lock Big.frozen acme.fenec acme.fenec.bak cold.fenec cold.frozen notes.txt"; got != want {
+		t.Errorf("left are %s, want %s", got, want)
+	}
+}
+
+func TestAReadOnlyNodeWritesNothing(t *testing.T) {
+	r := start(t, Config{})
+	r.fill("acme", 2)
+	image := r.image("acme")
+	r.stop()
+	if err := os.WriteFile(r.file("gone.frozen"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r = start(t, Config{Dir: r.dir, ReadOnly: true})
+	if got := r.count("acme"); got != `{"count":2}` {
+		t.Error(got)
+	}
+	r.want(403, "POST", "/t/acme/c", `{"n": 1}`)
+	r.want(403, "POST", "/t/acme/query", `{"query": "del c"}`)
+	r.wantAdmin(403, "PUT", "tenants/b", "")
+	r.wantAdmin(403, "PUT", "tenants/b/file", image)
+	r.wantAdmin(403, "DELETE", "tenants/acme", "")
+	r.wantAdmin(403, "POST", "tenants/acme/freeze", "")
+	if got := r.image("acme"); got != image {
+		t.Error("the image differs from the one that was written")
+	}
+	if _, err := os.Stat(r.file("gone.frozen")); err != nil {
+		t.Error("a read-only node cleared something away")
+	}
+}
+
+func TestADirectoryThatCannotBeWrittenIsServedReadOnlyOrNotAtAll(t *testing.T) {
+	r := start(t, Config{})
+	r.fill("acme", 2)
+	r.stop()
+	fs := &unwritable{}
+	fs.FS = r.fs
+	if _, err := New(Config{Dir: r.dir, FS: fs}); err == nil || !strings.Contains(err.Error(), "cannot write") || !strings.Contains(err.Error(), "--http-read-only") {
+		t.Errorf("got %v", err)
+	}
+	r = start(t, Config{Dir: r.dir, FS: fs, ReadOnly: true})
+	if got := r.count("acme"); got != `{"count":2}` {
+		t.Error(got)
+	}
+}

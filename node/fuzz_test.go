@@ -1,0 +1,226 @@
+package node
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"testing"
+	"unicode/utf8"
+)
+
+// pipes is a listener whose connections are made in memory.
+type pipes struct {
+	made   chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.made:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+
+// wire sends raw requests to a node.
+type wire struct {
+	pipes *pipes
+	conn  net.Conn
+	in    *bufio.Reader
+}
+
+// wired runs a node over a directory with one tenant x, and answers a wire to it.
+func wired(t testing.TB) *wire {
+	n, err := New(Config{Dir: t.TempDir(), AdminToken: adminToken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{pipes: &pipes{made: make(chan net.Conn), closed: make(chan struct{})}}
+	served := make(chan error, 1)
+	go func() { served <- n.Serve(w.pipes) }()
+	t.Cleanup(func() {
+		w.drop()
+		if err := n.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		<-served
+	})
+	if status, _ := w.send(t, "PUT", "/_admin/tenants/x", nil); status != 201 {
+		t.Fatal("the tenant could not be made")
+	}
+	for _, statement := range []string{
+		"create collection c (n int @sorted, s text @hash, f float, b bool, t timestamp, y bytes, l [text], meta json)",
+		`put c [{n: 1, s: "a", f: 1.5, b: true, t: 0, l: ["a"], meta: {a: {b: 1}}}, {n: 2, s: "ä", meta: [1]}, {}]`,
+	} {
+		body := fmt.Appendf(nil, `{"query": %q}`, statement)
+		if status, answer := w.send(t, "POST", "/t/x/query", body); status != 200 {
+			t.Fatalf("%s: %d %s", statement, status, answer)
+		}
+	}
+	return w
+}
+
+func (w *wire) drop() {
+	if w.conn != nil {
+		w.conn.Close()
+		w.conn = nil
+	}
+}
+
+// send makes one request with the target as it is, on a kept connection.
+func (w *wire) send(t testing.TB, method, target string, body []byte) (status int, answer []byte) {
+	t.Helper()
+	if w.conn == nil {
+		client, server := net.Pipe()
+		w.pipes.made <- server
+		w.conn, w.in = client, bufio.NewReader(client)
+	}
+	request := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", method, target, adminToken, len(body))
+	sent := make(chan struct{})
+	go func(conn net.Conn) {
+		defer close(sent)
+		conn.Write(append(request, body...)) // a refusal may come before all of it is taken
+	}(w.conn)
+	resp, err := http.ReadResponse(w.in, &http.Request{Method: method})
+	if err != nil {
+		t.Fatalf("%s %q: %v", method, target, err)
+	}
+	answer, err = io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("%s %q: %v", method, target, err)
+	}
+	if resp.Close {
+		w.drop()
+	}
+	<-sent
+	return resp.StatusCode, answer
+}
+
+// checkAnswer holds an answer to what every answer keeps.
+func checkAnswer(t *testing.T, what string, status int, answer []byte) {
+	t.Helper()
+	if status >= 500 && status != 501 {
+		t.Fatalf("%s: got %d %s", what, status, answer)
+	}
+	if !utf8.Valid(answer) || !json.Valid(answer) || answer[0] != '{' && answer[0] != '[' {
+		t.Fatalf("%s: %d and no JSON object or list: %q", what, status, answer)
+	}
+	if status >= 400 {
+		var e struct{ Error string }
+		if err := json.Unmarshal(answer, &e); err != nil || e.Error == "" {
+			t.Fatalf("%s: %d without an error: %s", what, status, answer)
+		}
+	}
+	if bytes.Contains(answer, []byte(os.TempDir())) {
+		t.Fatalf("%s: names a path: %s", what, answer)
+	}
+}
+
+// FuzzQueryString sends any query string to every method of a collection: no answer is a 500, and none but a write
+// that says so changes a document.
+func FuzzQueryString(f *testing.F) {
+	for _, seed := range []string{
+		"id=eq.1", "n=not.in.(1,2)&select=n,meta.a.b&order=n.desc&limit=1&offset=1", "count&s=like.a*", "where=n+%3E+1+or+s+is+null",
+		`s=in.("a,b","\"",)`, "l=has.a&meta.a=is.null&t=gt.2020-01-01", "y=eq.AAAA&b=true&f=lt.1e400", "where=(n=1)--", "meta.a.b=eq.{\"a\":[1]}",
+		"select=*&order=meta.a,f.asc", "n=gt.99999999999999999999", "%6e=1&&n=2", "n=%00", "=&.=.&a..b=c", "true=1&null=is.null", "where=n=$1", "lookup=d",
+		"s=like.%F4%8F%BF%BF*&s=not.like.*1*", "n=eq.1&n=eq.1&n=eq.1", "where=s%20~%20'a'&where=1", "order=n.und.desc",
+	} {
+		f.Add(seed)
+	}
+	w := wired(f)
+	f.Fuzz(func(t *testing.T, query string) {
+		for _, c := range []byte(query) {
+			if c <= ' ' || c == 0x7f {
+				return // no target: the connection loop refuses it before a node sees it
+			}
+		}
+		before := w.everything(t)
+		status, answer := w.send(t, "GET", "/t/x/c?"+query, nil)
+		checkAnswer(t, query, status, answer)
+		status, answer = w.send(t, "PATCH", "/t/x/c?"+query, []byte(`{"nothing": 1}`))
+		checkAnswer(t, query, status, answer)
+		if status == 200 {
+			t.Fatalf("PATCH %s: wrote a field that is not there: %s", query, answer)
+		}
+		status, answer = w.send(t, "DELETE", "/t/x/c/all?x="+query, nil)
+		checkAnswer(t, query, status, answer)
+		if status == 200 {
+			t.Fatalf("DELETE /c/all?x=%s: a filter was not noticed", query)
+		}
+		if after := w.everything(t); !bytes.Equal(before, after) {
+			t.Fatalf("%s: changed the documents from %s to %s", query, before, after)
+		}
+	})
+}
+
+func (w *wire) everything(t testing.TB) []byte {
+	_, answer := w.send(t, "GET", "/t/x/c", nil)
+	return answer
+}
+
+// FuzzBatch sends any body to /batch, where it ends with a statement that fails: nothing of it stays.
+func FuzzBatch(f *testing.F) {
+	for _, seed := range []string{
+		`{"query": "put c {n: 1}"}`, `{"query": "put c $1", "params": [{"n": 5}]}` + "\n" + `{"query": "del c"}`,
+		"\n\r\n", `{`, `[]`, `{"query": 1}`, `{"params": [[[[]]]], "query": ""}`, "\xff", `{"query": "get c", "query": "get c"}`,
+		`{"query": "create collection d (n int)"}` + "\n" + `{"query": "insert into d {n: 1}"}` + "\n" + `{"query": "drop collection c"}`,
+		`{"query": "set c {n: n + 9223372036854775807}"}`, `{"query": "get c where s = \"\ud800\""}`, `{"query":"get c","params":null}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	w := wired(f)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if bytes.Contains(bytes.ToLower(body), []byte("compact")) {
+			return // which makes each statement a block of its own
+		}
+		before := w.everything(t)
+		status, answer := w.send(t, "POST", "/t/x/batch", append(bytes.Clone(body), "\n{\"query\": \"get nowhere\"}"...))
+		checkAnswer(t, string(body), status, answer)
+		if status < 400 {
+			t.Fatalf("a batch that fails at its end is answered %d %s", status, answer)
+		}
+		if !bytes.Contains(answer, []byte(`"completed":0,"at":`)) && status != 413 {
+			t.Fatalf("%d does not say where: %s", status, answer)
+		}
+		if after := w.everything(t); !bytes.Equal(before, after) {
+			t.Fatalf("changed the documents from %s to %s", before, after)
+		}
+	})
+}
+
+// FuzzQueryBody sends any body to /query.
+func FuzzQueryBody(f *testing.F) {
+	for _, seed := range []string{
+		`{"query": "get c"}`, `{"query": "get c where n = $1", "params": [1e400]}`, `{"query": "describe c", "params": []}`, `{"query": "\u0000"}`,
+		`{"query": "get c where meta = $1", "params": [{"a": [1.50, -0, 123456789012345678901234567890]}]}`, `{"query": "explain get c order n"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	w := wired(f)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		lower := bytes.ToLower(body)
+		for _, word := range []string{"drop", "\\u"} { // the next inputs want the collection
+			if bytes.Contains(lower, []byte(word)) {
+				return
+			}
+		}
+		status, answer := w.send(t, "POST", "/t/x/query", body)
+		checkAnswer(t, string(body), status, answer)
+	})
+}

@@ -1,0 +1,146 @@
+package node
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Requests, creates, deletes, freezes, images and closings of the same few tenants at once: every answer is one of
+// those that some order of them could have given, and at the end the node is whole.
+func TestWhateverIsDoneToATenantAtOnceIsDoneInSomeOrder(t *testing.T) {
+	r := start(t, Config{MaxMemory: 1 << 20})
+	r.budget.tenants = 2
+	names := []string{"a", "b", "c", "d"}
+	allowed := map[string]string{
+		"GET":        "200 404",
+		"POST":       "201 404 503 507",
+		"PUT":        "201 409",
+		"DELETE":     "204 404",
+		"FREEZE":     "200 404",
+		"THAW":       "200 404",
+		"IMAGE":      "200 404",
+		"INSTALL":    "201 409",
+		"COLLECTION": "200 404 409 503 507",
+	}
+	var image atomic.Pointer[string]
+	r.fill("a", 3)
+	first := r.image("a")
+	image.Store(&first)
+	until := time.Now().Add(1500 * time.Millisecond)
+	var group sync.WaitGroup
+	for worker := range 8 {
+		group.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(worker), 7))
+			for time.Now().Before(until) {
+				name := names[random.IntN(len(names))]
+				admin := "/_admin/tenants/" + name
+				method, path, body, what := "GET", "/t/"+name+"/c", "", "GET"
+				switch random.IntN(20) {
+				case 0:
+					method, path, what = "PUT", admin, "PUT"
+				case 1:
+					method, path, what = "DELETE", admin, "DELETE"
+				case 2:
+					method, path, what = "POST", admin+"/freeze", "FREEZE"
+				case 3, 4, 5:
+					method, path, what = "POST", admin+"/thaw", "THAW"
+				case 6:
+					path, what = admin+"/file", "IMAGE"
+				case 7:
+					method, path, body, what = "PUT", admin+"/file", *image.Load(), "INSTALL"
+				case 8:
+					method, path, body, what = "POST", "/t/"+name+"/query", `{"query": "create collection c (n int)"}`, "COLLECTION"
+				case 9:
+					r.closeLeastUsed()
+					continue
+				case 10:
+					r.sweep()
+					continue
+				case 11, 12, 13, 14:
+					method, path, body, what = "POST", "/t/"+name+"/c", `{"n": 1}`, "POST"
+				}
+				got, err := r.send(method, path, body, "Authorization", "Bearer "+adminToken)
+				if err != nil && what != "IMAGE" { // an image ends with its tenant
+					t.Errorf("%s of %s: %v", what, name, err)
+					return
+				}
+				if err == nil && !strings.Contains(allowed[what], fmt.Sprint(got.status)) {
+					t.Errorf("%s of %s: got %d %s", what, name, got.status, got.body)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	if len(r.gates.held) != 0 {
+		t.Errorf("%d gates are still held", len(r.gates.held))
+	}
+	open := int64(0)
+	r.registry.each(func(one *tenant) bool {
+		open++
+		if n := one.uses.Load(); n != 0 {
+			t.Errorf("%s has %d requests in it", one.name, n)
+		}
+		return true
+	})
+	if n := r.budget.open.Load(); n != open {
+		t.Errorf("%d tenants are open, %d are counted", open, n)
+	}
+	for _, name := range names {
+		r.admin("DELETE", "tenants/"+name, "")
+		r.fill(name, 1)
+	}
+}
+
+func TestManyFirstRequestsOpenATenantOnce(t *testing.T) {
+	r := start(t, Config{})
+	r.fill("acme", 5)
+	for range 20 {
+		if !r.closeIfIdle(r.registry.get("acme")) {
+			t.Fatal("in use")
+		}
+		before := r.metrics.opened.Get()
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				if got, err := r.send("GET", "/t/acme/c?count", ""); err != nil || got.body != `{"count":5}` {
+					t.Error(got, err)
+				}
+			})
+		}
+		group.Wait()
+		if opened := r.metrics.opened.Get() - before; opened != 1 {
+			t.Fatalf("opened %d times", opened)
+		}
+	}
+}
+
+func TestOfManyCreatesOneIsFirst(t *testing.T) {
+	r := start(t, Config{})
+	for round := range 10 {
+		var made, taken atomic.Int64
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				got, err := r.send("PUT", fmt.Sprintf("/_admin/tenants/t%d", round), "", "Authorization", "Bearer "+adminToken)
+				switch {
+				case err != nil:
+					t.Error(err)
+				case got.status == 201:
+					made.Add(1)
+				case got.status == 409:
+					taken.Add(1)
+				}
+			})
+		}
+		group.Wait()
+		if made.Load() != 1 || taken.Load() != 7 {
+			t.Fatalf("%d made it and %d found it taken", made.Load(), taken.Load())
+		}
+	}
+}
