@@ -45,7 +45,7 @@ type DropCollection struct {
 	IfExists bool
 }
 
-// CreateIndex is `create index [if not exists] on C (field | path) @index`.
+// CreateIndex is `create index [if not exists] on C (field | path) @index`, the parentheses there or not.
 type CreateIndex struct {
 	Collection  Name
 	IfNotExists bool

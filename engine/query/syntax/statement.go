@@ -272,14 +272,14 @@ func (p *parser) createIndex() (Statement, error) {
 	if st.Collection, err = p.collection(); err != nil {
 		return nil, err
 	}
-	if err = p.want('(', "( and the field or path to index"); err != nil {
+	parentheses := p.takeKind('(')
+	if st.On, err = p.path("the field or path to index"); err != nil {
 		return nil, err
 	}
-	if st.On, err = p.path("a field or path to index"); err != nil {
-		return nil, err
-	}
-	if err = p.want(')', ") behind the field or path to index"); err != nil {
-		return nil, err
+	if parentheses {
+		if err = p.want(')', ") behind the field or path to index"); err != nil {
+			return nil, err
+		}
 	}
 	st.Index, err = p.index()
 	return st, err
