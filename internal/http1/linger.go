@@ -17,6 +17,11 @@ func (r *Request) discard() bool {
 	if r.body.err != nil {
 		return r.body.ended()
 	}
+	in := &r.conn.inbound
+	if have := int64(in.end - in.start); !r.chunked && r.body.left <= have {
+		in.start += int(r.body.left)
+		return true
+	}
 	sink := make([]byte, 4<<10)
 	until := time.Now().Add(lingerTime)
 	for read := 0; r.body.err == nil; {
