@@ -286,7 +286,11 @@ func (d *directory) removeNode(n *node) error {
 	n.removed = holds == 0
 	d.mu.Unlock()
 	if holds > 0 {
-		return &refusal{409, fmt.Sprintf("node %s holds %d tenants: move them first", n.name, holds)}
+		what := "tenants"
+		if holds == 1 {
+			what = "tenant"
+		}
+		return &refusal{409, fmt.Sprintf("node %s holds %d %s: move them first", n.name, holds, what)}
 	}
 	if err := d.exec(`del nodes where name = $1 require 1`, textValue(n.name)); err != nil {
 		d.mu.Lock()

@@ -37,6 +37,8 @@ func (rt *Router) route(r *http1.Request) http1.Answer {
 		return rt.showMetrics(r)
 	case len(path) >= 1 && path[0] == "_shard":
 		return rt.shard(r, path[1:])
+	case len(path) >= 1 && path[0] == "_replication":
+		return later("a router that follows another")
 	}
 	return http1.ErrorAnswer(404, "there is no such route: a tenant's begin with /t/<tenant>/, the router's own with /_shard/")
 }

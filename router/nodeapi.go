@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
 	"strconv"
 	"time"
 
@@ -201,7 +203,22 @@ func (a nodeAPI) unanswered(err error, sent bool) error {
 	if err == nil {
 		return nil
 	}
-	return &nodeError{node: a.name, doubt: sent, message: "cannot be reached: " + err.Error()}
+	return &nodeError{node: a.name, doubt: sent, message: "cannot be reached: " + plainly(err)}
+}
+
+// plainly is a network error without what the operator knows: the call and the addresses.
+func plainly(err error) string {
+	var op *net.OpError
+	var call *os.SyscallError
+	switch {
+	case errors.As(err, &call):
+		return call.Err.Error()
+	case errors.As(err, &op):
+		return op.Err.Error()
+	case errors.Is(err, io.EOF):
+		return "it closed the connection"
+	}
+	return err.Error()
 }
 
 // over asks over one connection, which it gives back or closes.

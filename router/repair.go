@@ -31,9 +31,15 @@ type repairer struct {
 	signal chan struct{} // holds one wake-up
 }
 
-func (p *repairer) init() {
+// init finds the debts in what the directory holds.
+func (p *repairer) init(tenants *placements) {
 	p.owed = map[string]struct{}{}
 	p.signal = make(chan struct{}, 1)
+	tenants.each(func(t *tenant) {
+		if !t.settled() {
+			p.owed[t.name] = struct{}{}
+		}
+	})
 }
 
 // wake has the debts looked at now.
@@ -80,11 +86,6 @@ func (rt *Router) owe(t *tenant) {
 
 // repairLoop puts right what an earlier router has left, and from then on what this one could not end.
 func (rt *Router) repairLoop() {
-	rt.dir.tenants.each(func(t *tenant) {
-		if !t.settled() {
-			rt.repairer.add(t.name)
-		}
-	})
 	wait := repairSoon
 	for {
 		var again <-chan time.Time

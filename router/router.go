@@ -90,7 +90,7 @@ func New(c Config) (*Router, error) {
 	}
 	rt.dir = dir
 	rt.dir.tidy()
-	rt.repairer.init()
+	rt.repairer.init(&dir.tenants)
 	rt.work.Go(rt.repairLoop)
 	rt.work.Go(rt.sweepLoop)
 	return rt, nil

@@ -186,7 +186,10 @@ func (rt *Router) putNode(r *http1.Request, name string) http1.Answer {
 	if made {
 		status = 201
 	}
-	return jsonAnswer(status, map[string]string{"node": name, "addr": wanted.Addr})
+	return jsonAnswer(status, struct {
+		Node string `json:"node"`
+		Addr string `json:"addr"`
+	}{name, wanted.Addr})
 }
 
 func (rt *Router) deleteNode(name string) http1.Answer {

@@ -1,0 +1,277 @@
+package router
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// fakeNode is a node as the router knows one: tenants, each a list of values that requests append to and read, with the
+// /_admin/ routes of a node. It can fail or cut off any request, and watches that no tenant it holds is written to
+// while it must not be.
+type fakeNode struct {
+	t      testing.TB
+	name   string
+	server *httptest.Server
+	cut    func(n *fakeNode, r *http.Request) verdict // nil lets everything pass
+
+	mu      sync.Mutex
+	tenants map[string]*fakeTenant
+	disk    int64 // what it says beside its tenants
+	calls   []string
+}
+
+// fakeTenant is one tenant's copy.
+type fakeTenant struct {
+	Values []string
+	frozen bool
+	held   bool
+	token  string
+}
+
+func (t *fakeTenant) writable() bool { return !t.frozen && !t.held }
+
+// verdict is what becomes of a request.
+type verdict uint8
+
+const (
+	pass      verdict = iota
+	before            // the connection ends before anything is done
+	after             // it is done, and the connection ends without an answer
+	refuse503         // nothing is done, and it is answered 503
+)
+
+func newFakeNode(t testing.TB, name string) *fakeNode {
+	t.Helper()
+	n := &fakeNode{t: t, name: name, tenants: map[string]*fakeTenant{}}
+	n.server = httptest.NewServer(http.HandlerFunc(n.serve))
+	t.Cleanup(n.server.Close)
+	return n
+}
+
+func (n *fakeNode) addr() string { return n.server.Listener.Addr().String() }
+
+func (n *fakeNode) serve(w http.ResponseWriter, r *http.Request) {
+	v := pass
+	if n.cut != nil {
+		v = n.cut(n, r)
+	}
+	switch v {
+	case before:
+		panic(http.ErrAbortHandler)
+	case after:
+		n.handle(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	case refuse503:
+		refuseWith(w, 503, "not now")
+		return
+	}
+	n.handle(w, r)
+}
+
+func refuseWith(w http.ResponseWriter, status int, message string) {
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(map[string]string{"error": message})
+}
+
+func (n *fakeNode) handle(w http.ResponseWriter, r *http.Request) {
+	if path, ok := strings.CutPrefix(r.URL.Path, "/_admin/"); ok {
+		if r.Header.Get("Authorization") != "Bearer "+n.name+"-token" {
+			refuseWith(w, 401, "the token is wrong")
+			return
+		}
+		n.admin(w, r, path)
+		return
+	}
+	parts := strings.SplitN(r.URL.Path, "/", 4) // "", t, name, rest
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t := n.tenants[parts[2]]
+	switch {
+	case t == nil:
+		w.Header().Set("Fenec-Tenant", "absent")
+		refuseWith(w, 404, "there is no tenant "+parts[2])
+	case r.Method == "GET":
+		json.NewEncoder(w).Encode(t.Values)
+	case !t.writable():
+		w.Header().Set("Retry-After", "1")
+		refuseWith(w, 503, "writes are paused")
+	default:
+		t.Values = append(t.Values, string(body))
+		io.WriteString(w, "kept")
+	}
+}
+
+func (n *fakeNode) admin(w http.ResponseWriter, r *http.Request, path string) {
+	n.mu.Lock()
+	n.calls = append(n.calls, r.Method+" "+path)
+	n.mu.Unlock()
+	if path == "stats" {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		size := n.disk
+		for _, t := range n.tenants {
+			size += int64(100 + 10*len(t.Values))
+		}
+		fmt.Fprintf(w, `{"tenants":%d,"open":0,"disk_bytes":%d,"memory_bytes":0}`, len(n.tenants), size)
+		return
+	}
+	parts := strings.Split(path, "/") // tenants, name, what
+	what := r.Method
+	if len(parts) > 2 {
+		what += " " + parts[2]
+	}
+	var image []byte
+	if what == "PUT file" {
+		var err error
+		if image, err = io.ReadAll(r.Body); err != nil {
+			return // cut short: nothing is installed
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tenantAdmin(w, r, what, parts[1], image)
+}
+
+func (n *fakeNode) tenantAdmin(w http.ResponseWriter, r *http.Request, what, name string, image []byte) {
+	t := n.tenants[name]
+	if t == nil && what != "PUT" && what != "PUT file" {
+		refuseWith(w, 404, "there is no tenant "+name)
+		return
+	}
+	var asked struct{ Token string }
+	if strings.HasPrefix(what, "POST") {
+		json.NewDecoder(r.Body).Decode(&asked)
+	}
+	switch what {
+	case "PUT", "PUT file":
+		if t != nil {
+			refuseWith(w, 409, "taken")
+			return
+		}
+		t = &fakeTenant{held: image != nil}
+		if image != nil && !t.install(image) {
+			refuseWith(w, 400, "the image is damaged")
+			return
+		}
+		n.tenants[name] = t
+		w.WriteHeader(201)
+	case "DELETE":
+		delete(n.tenants, name)
+		w.WriteHeader(204)
+	case "POST freeze":
+		if t.frozen && t.token != asked.Token {
+			refuseWith(w, 409, "frozen under another token")
+			return
+		}
+		t.frozen, t.token = true, asked.Token
+		t.say(w)
+	case "POST thaw":
+		if t.frozen && asked.Token != "" && t.token != asked.Token {
+			refuseWith(w, 409, "frozen under another token")
+			return
+		}
+		t.frozen, t.held, t.token = false, false, ""
+		t.say(w)
+	case "GET frozen":
+		t.say(w)
+	case "GET file":
+		w.Write(t.image())
+	default:
+		refuseWith(w, 404, "no such route")
+	}
+}
+
+func (t *fakeTenant) say(w http.ResponseWriter) {
+	json.NewEncoder(w).Encode(map[string]any{"frozen": t.frozen || t.held, "token": t.token, "held": t.held, "seq": len(t.Values)})
+}
+
+// image is the tenant's values with a digest before them.
+func (t *fakeTenant) image() []byte {
+	body, _ := json.Marshal(t.Values)
+	sum := sha256.Sum256(body)
+	return append(sum[:], body...)
+}
+
+func (t *fakeTenant) install(image []byte) bool {
+	if len(image) < sha256.Size || [sha256.Size]byte(image) != sha256.Sum256(image[sha256.Size:]) {
+		return false
+	}
+	return json.Unmarshal(image[sha256.Size:], &t.Values) == nil
+}
+
+// give puts a tenant on the node behind the router's back.
+func (n *fakeNode) give(name string, t *fakeTenant) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tenants[name] = t
+}
+
+// copyOf is a copy of what the node has of a tenant, nil where it has nothing.
+func (n *fakeNode) copyOf(name string) *fakeTenant {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t := n.tenants[name]
+	if t == nil {
+		return nil
+	}
+	c := *t
+	c.Values = append([]string(nil), t.Values...)
+	return &c
+}
+
+// names is what the node holds.
+func (n *fakeNode) names() map[string]bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	names := map[string]bool{}
+	for name := range n.tenants {
+		names[name] = true
+	}
+	return names
+}
+
+// record records nodes at a router.
+func (r *running) record(nodes ...*fakeNode) {
+	r.t.Helper()
+	for _, n := range nodes {
+		status, body := r.call("PUT", "/_shard/nodes/"+n.name, `{"addr":"`+n.addr()+`","token":"`+n.name+`-token"}`)
+		if status != 200 && status != 201 {
+			r.t.Fatalf("node %s is not recorded: %d %s", n.name, status, body)
+		}
+	}
+}
+
+// cluster is a router over as many nodes, n1 and up.
+func cluster(t testing.TB, c Config, nodes int) (*running, []*fakeNode) {
+	t.Helper()
+	var list []*fakeNode
+	for i := range nodes {
+		list = append(list, newFakeNode(t, fmt.Sprintf("n%d", i+1)))
+	}
+	rt := start(t, c)
+	rt.record(list...)
+	return rt, list
+}
+
+// unused is an address on which nobody listens.
+func unused(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
