@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"syscall"
 	"time"
 )
 
@@ -15,7 +14,7 @@ type conn struct {
 	inbound
 	outbound
 	server *Server
-	socket syscall.RawConn // nil where there is none
+	poller poller
 	remote netip.AddrPort
 	began  time.Time
 	now    time.Time // when the last answer was written, or the connection began
@@ -33,9 +32,10 @@ type conn struct {
 
 func newConn(s *Server, nc net.Conn) *conn {
 	now := time.Now()
-	c := &conn{server: s, began: now, now: now, socket: socketOf(nc)}
+	c := &conn{server: s, began: now, now: now}
 	c.inbound = inbound{nc: nc, buf: make([]byte, readBuffer), awake: c.awoke}
 	c.outbound.init(nc)
+	c.poller.init(nc)
 	c.req.conn, c.req.ctx.conn = c, c
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
 		p := a.AddrPort()

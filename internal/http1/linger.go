@@ -50,7 +50,7 @@ func (c *conn) refuse(a Answer) {
 // a moment: closed with bytes unread, the socket would be reset and the client
 // could lose the answer. One that was read to its end has nothing under way.
 func (c *conn) linger(r *Request) {
-	quiet := r.body.ended() && c.start == c.end && (c.socket == nil || quiet(c.socket))
+	quiet := r.body.ended() && c.start == c.end && r.ctx.quiet()
 	half, ok := c.nc.(interface{ CloseWrite() error })
 	if quiet || !ok || half.CloseWrite() != nil {
 		return

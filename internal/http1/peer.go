@@ -84,10 +84,10 @@ func (p *peer) failLocked() {
 // that waits for the answer takes them, one that is gone resets the connection,
 // which the next look sees.
 func (p *peer) checkLocked() {
-	if p.conn.socket == nil || p.err != nil {
+	if p.conn.poller.socket == nil || p.err != nil {
 		return
 	}
-	switch reset, ended := look(p.conn.socket); {
+	switch reset, ended := p.conn.poller.look(); {
 	case reset, ended && p.stream:
 		p.failLocked()
 	case ended && !p.sealed && !p.probed && p.conn.outbound.raw != nil:
@@ -97,7 +97,7 @@ func (p *peer) checkLocked() {
 }
 
 func (p *peer) watchLocked() {
-	if p.done == nil || p.watch != nil || p.reading || p.stopping || p.err != nil || p.conn.socket == nil {
+	if p.done == nil || p.watch != nil || p.reading || p.stopping || p.err != nil || p.conn.poller.socket == nil {
 		return
 	}
 	p.watch = make(chan struct{})
@@ -110,7 +110,7 @@ func (p *peer) wait(ended chan<- struct{}) {
 	defer close(ended)
 	over := false
 	for !over {
-		err := p.conn.socket.Read(func(uintptr) bool {
+		err := p.conn.poller.socket.Read(func(uintptr) bool {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.checkLocked()
@@ -126,6 +126,14 @@ func (p *peer) wait(ended chan<- struct{}) {
 		over = over || p.stopping
 		p.mu.Unlock()
 	}
+}
+
+// quiet reports whether the client has sent nothing that was not read, nor
+// closed its sending half.
+func (p *peer) quiet() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.conn.poller.quiet()
 }
 
 // reset makes the context ready for the connection's next request.

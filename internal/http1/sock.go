@@ -7,28 +7,48 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socketOf is the socket below a connection, TLS or not; nil where there is
-// none.
-func socketOf(nc net.Conn) syscall.RawConn {
-	if t, ok := nc.(interface{ NetConn() net.Conn }); ok {
-		nc = t.NetConn()
-	}
-	if s, ok := nc.(syscall.Conn); ok {
-		if raw, err := s.SyscallConn(); err == nil {
-			return raw
-		}
-	}
-	return nil
+// poller asks the socket below a connection for its state, without waiting and
+// without allocating. It is used by one goroutine at a time.
+type poller struct {
+	socket syscall.RawConn // nil where there is no socket
+	set    [1]unix.PollFd
+	ask    func(fd uintptr)
 }
 
-// quiet reports, without waiting, whether nothing waits to be read on a socket
-// and its peer has not closed it.
-func quiet(socket syscall.RawConn) bool {
-	ok := false
-	err := socket.Control(func(fd uintptr) {
-		var b [1]byte
-		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		ok = err == unix.EAGAIN
-	})
-	return ok && err == nil
+func (p *poller) init(nc net.Conn) {
+	if t, ok := nc.(interface{ NetConn() net.Conn }); ok { // TLS
+		nc = t.NetConn()
+	}
+	s, ok := nc.(syscall.Conn)
+	if !ok {
+		return
+	}
+	p.socket, _ = s.SyscallConn()
+	p.ask = func(fd uintptr) {
+		p.set[0].Fd = int32(fd)
+		if _, err := unix.Poll(p.set[:], 0); err != nil {
+			p.set[0].Revents = 0 // not known: the next use of the socket will tell
+		}
+	}
+}
+
+// poll gives which of the events hold, errors and hang-ups among them; a socket
+// that is closed has an error.
+func (p *poller) poll(events int16) int16 {
+	p.set[0].Events = events
+	if p.socket.Control(p.ask) != nil {
+		return unix.POLLERR
+	}
+	return p.set[0].Revents
+}
+
+// quiet reports whether nothing waits to be read and the peer has not closed
+// the connection.
+func (p *poller) quiet() bool { return p.socket == nil || p.poll(unix.POLLIN) == 0 }
+
+// look reports whether the peer has reset the connection and whether it has
+// closed its sending half.
+func (p *poller) look() (reset, ended bool) {
+	got := p.poll(halfClosed)
+	return got&(unix.POLLERR|unix.POLLHUP) != 0, got&halfClosed != 0
 }

@@ -16,12 +16,12 @@ func streamOf(status int, length int64, raw string, write func(w *Writer) error)
 	return a
 }
 
-var big = strings.Repeat("0123456789abcdef", 8<<10) // 128 KiB
+var long = strings.Repeat("0123456789abcdef", 8<<10) // 128 KiB
 
 var streams = map[string]func(r *Request) Answer{
 	"/chunks": func(r *Request) Answer {
 		return streamOf(200, 0, "", func(w *Writer) error {
-			for _, s := range []string{"one ", "", "two ", big, "three"} {
+			for _, s := range []string{"one ", "", "two ", long, "three"} {
 				w.WriteString(s)
 			}
 			w.Flush()
@@ -31,9 +31,9 @@ var streams = map[string]func(r *Request) Answer{
 	},
 	"/empty": func(r *Request) Answer { return streamOf(200, 0, "", func(w *Writer) error { return nil }) },
 	"/length": func(r *Request) Answer {
-		return streamOf(200, int64(len(big))+3, "", func(w *Writer) error {
+		return streamOf(200, int64(len(long))+3, "", func(w *Writer) error {
 			io.WriteString(w, "abc")
-			_, err := io.Copy(w, strings.NewReader(big))
+			_, err := io.Copy(w, strings.NewReader(long))
 			return err
 		})
 	},
@@ -50,7 +50,7 @@ var streams = map[string]func(r *Request) Answer{
 		return streamOf(0, 0, "HTTP/1.1 200 OK\r\n\r\n", func(w *Writer) error { return errors.New("no more") })
 	},
 	"/shorter": func(r *Request) Answer {
-		return streamOf(200, int64(len(big))+1, "", func(w *Writer) error { _, err := w.WriteString(big); return err })
+		return streamOf(200, int64(len(long))+1, "", func(w *Writer) error { _, err := w.WriteString(long); return err })
 	},
 	"/fails": func(r *Request) Answer {
 		return streamOf(200, 0, "", func(w *Writer) error { w.WriteString("abc"); w.Flush(); return errors.New("no more") })
@@ -66,9 +66,9 @@ var streams = map[string]func(r *Request) Answer{
 	},
 	"/nothing": func(r *Request) Answer { return Answer{Status: 204, Body: []byte("not sent")} },
 	"/same":    func(r *Request) Answer { return Answer{Status: 304, Body: []byte("not sent")} },
-	"/large":   func(r *Request) Answer { return Answer{Status: 200, Body: []byte(big)} },
-	"/scratch": func(r *Request) Answer { return Answer{Status: 200, Body: append(r.Scratch(), big[:40000]...)} },
-	"/grown":   func(r *Request) Answer { return Answer{Status: 200, Body: append(r.Grow(len(big)), big...)} },
+	"/large":   func(r *Request) Answer { return Answer{Status: 200, Body: []byte(long)} },
+	"/scratch": func(r *Request) Answer { return Answer{Status: 200, Body: append(r.Scratch(), long[:40000]...)} },
+	"/grown":   func(r *Request) Answer { return Answer{Status: 200, Body: append(r.Grow(len(long)), long...)} },
 	"/odd":     func(r *Request) Answer { return Answer{Status: 299, Body: []byte("odd")} },
 	"/close":   func(r *Request) Answer { return Answer{Status: 200, Body: []byte("bye"), Close: true} },
 	"/split": func(r *Request) Answer {
@@ -86,9 +86,9 @@ func TestAnswersAreFramed(t *testing.T) {
 		broken           bool
 		status           int
 	}{
-		{"a stream is chunked", "/chunks", "one two " + big + "three four", true, false, 200},
+		{"a stream is chunked", "/chunks", "one two " + long + "three four", true, false, 200},
 		{"an empty stream is an empty body", "/empty", "", true, false, 200},
-		{"a stream of known length has a length", "/length", "abc" + big, true, false, 200},
+		{"a stream of known length has a length", "/length", "abc" + long, true, false, 200},
 		{"a stream that stays short is a 500 before anything went out", "/short", `{"error":"the answer could not be made"}`, false, false, 500},
 		{"a stream that would be too long is a 500 before anything went out", "/long", `{"error":"the answer could not be made"}`, false, false, 500},
 		{"a stream that fails at once is a 500", "/early", `{"error":"the answer could not be made"}`, false, false, 500},
@@ -100,9 +100,9 @@ func TestAnswersAreFramed(t *testing.T) {
 		{"a stream beside raw bytes is not framed", "/rawstream", "raw", true, false, 203},
 		{"a 204 has no body", "/nothing", "", true, false, 204},
 		{"a 304 has no body", "/same", "", true, false, 304},
-		{"a large body arrives", "/large", big, true, false, 200},
-		{"a body grown from the scratch buffer arrives", "/scratch", big[:40000], true, false, 200},
-		{"a scratch buffer made larger arrives", "/grown", big, true, false, 200},
+		{"a large body arrives", "/large", long, true, false, 200},
+		{"a body grown from the scratch buffer arrives", "/scratch", long[:40000], true, false, 200},
+		{"a scratch buffer made larger arrives", "/grown", long, true, false, 200},
 		{"a status without a name is sent", "/odd", "odd", true, false, 299},
 		{"an answer may close", "/close", "bye", false, false, 200},
 		{"a header's value cannot end its line", "/split", "", true, false, 200},
@@ -151,7 +151,7 @@ func TestAStreamToHTTP10EndsWithTheConnection(t *testing.T) {
 	c := dial(t, addr)
 	send(t, c, "GET /chunks HTTP/1.0\r\n\r\n")
 	resp, body := receive(t, bufio.NewReader(c), "GET")
-	if body != "one two "+big+"three four" || resp.TransferEncoding != nil {
+	if body != "one two "+long+"three four" || resp.TransferEncoding != nil {
 		t.Errorf("got %d bytes, %v", len(body), resp.TransferEncoding)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
-	"syscall"
 	"time"
 )
 
@@ -19,7 +18,7 @@ import (
 type Upstream struct {
 	inbound
 	outbound
-	socket syscall.RawConn
+	poller poller
 	parser headParser
 	resp   Response
 	body   body
@@ -49,8 +48,8 @@ func Dial(ctx context.Context, network, addr string, conf *tls.Config) (*Upstrea
 
 // NewUpstream uses a connection that exists, and owns it from then on.
 func NewUpstream(nc net.Conn) *Upstream {
-	u := &Upstream{socket: socketOf(nc)}
-	u.inbound = inbound{nc: nc, buf: make([]byte, readBuffer)}
+	u := &Upstream{inbound: inbound{nc: nc, buf: make([]byte, readBuffer)}}
+	u.poller.init(nc)
 	u.outbound.init(nc)
 	return u
 }
@@ -62,7 +61,7 @@ func (u *Upstream) Close() error { return u.nc.Close() }
 // was read to its end, the server has not closed the connection, and nothing
 // came that was not asked for.
 func (u *Upstream) Fresh() bool {
-	return !u.asked && u.start == u.end && (u.socket == nil || quiet(u.socket))
+	return !u.asked && u.start == u.end && u.poller.quiet()
 }
 
 // Watch has waits for the server interrupted every interval to ask awake, whose
