@@ -1,12 +1,21 @@
 package wal
 
 import (
+	"runtime"
+	"time"
+
 	"fenec/engine/fail"
 	"fenec/internal/vfs"
 )
 
-// gatherSize bounds, in bytes, what a leader copies together for one write, and the buffer it keeps for that.
-const gatherSize = 1 << 20
+const (
+	// gatherSize bounds, in bytes, what a leader copies together for one write.
+	gatherSize = 1 << 20
+	// A log keeps the leader's buffers for the next group up to these sizes: one of thousands may be idle next.
+	keepGather, keepGroup = 64 << 10, 1 << 10
+	// companyTime is how long a leader lets others catch up before it takes no more turns of the processor for them.
+	companyTime = 100 * time.Microsecond
+)
 
 // Commit returns nil once the record of t, and so every one before it, is written and, where the policy is always,
 // synced. Under the other policies a crash of the machine may take it back for as long as the policy says. An error is
@@ -59,6 +68,10 @@ func (l *Log) Sync() error {
 // go of the lock meanwhile.
 func (l *Log) leadLocked(sync bool) {
 	l.busy = true
+	if sync && l.company > 1 {
+		l.awaitCompanyLocked()
+	}
+	l.company = len(l.pending)
 	group, to, file, at := l.pending, l.staged, l.file, l.written.offset
 	l.pending, l.spare = l.spare[:0], nil
 	l.mu.Unlock()
@@ -79,7 +92,12 @@ func (l *Log) leadLocked(sync bool) {
 	clear(group)
 
 	l.mu.Lock()
-	l.spare = group
+	if cap(group) <= keepGroup {
+		l.spare = group
+	}
+	if cap(l.gather) > keepGather {
+		l.gather = nil
+	}
 	l.busy = false
 	if err != nil {
 		l.failLocked(err)
@@ -91,6 +109,20 @@ func (l *Log) leadLocked(sync bool) {
 		l.synced = to
 	}
 	l.settleLocked()
+}
+
+// awaitCompanyLocked lets the writers that the last sync let go stage their next records, so that they share this one:
+// without it two halves of them take turns, each waiting for the other's sync. It only gives up the processor to what
+// is ready to run, stops as soon as that brings nothing or has taken companyTime, and a writer who was alone last time
+// waits for nobody.
+func (l *Log) awaitCompanyLocked() {
+	begun := time.Now()
+	for staged := -1; len(l.pending) > staged && time.Since(begun) < companyTime; {
+		staged = len(l.pending)
+		l.mu.Unlock()
+		runtime.Gosched()
+		l.mu.Lock()
+	}
 }
 
 // settleLocked answers the Commits that the ends of what is written and synced now cover.

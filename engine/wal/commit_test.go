@@ -197,6 +197,9 @@ func TestAnIntervalSyncsBehindTheWritersAndOnlyWhenThereIsSomething(t *testing.T
 		if n := syncs(); n != 1 {
 			t.Fatalf("%d syncs after an idle hour, want 1", n)
 		}
+		if err := l.Close(); err != nil || syncs() != 1 {
+			t.Fatalf("the close answers %v and leaves %d syncs, want the 1: all was synced", err, syncs())
+		}
 		list, err := words(fs.CrashKeeping(func(int) int { return 0 }), Options{})
 		if err != nil || len(list) != 10 {
 			t.Fatalf("a crash after the sync found %q, %v", list, err)

@@ -84,14 +84,26 @@ func wantDamaged(t *testing.T, name string, data []byte) {
 	}
 }
 
-// wantCut asserts that the file opens without its last word, and is whole from then on.
+// wantCut asserts that the file opens with the words, and takes another behind them from then on.
 func wantCut(t *testing.T, name string, data []byte, want []string) {
 	t.Helper()
 	fs := store(t, data)
-	for range 2 {
-		if list, err := words(fs, Options{}); err != nil || !slices.Equal(list, want) {
-			t.Fatalf("%s: found %q, %v, want %q", name, list, err, want)
-		}
+	if list, err := words(fs, Options{}); err != nil || !slices.Equal(list, want) {
+		t.Fatalf("%s: found %q, %v, want %q", name, list, err, want)
+	}
+	l, err := Open(file, Options{FS: fs}, func(Kind, []byte, int, int) error { return nil })
+	if err != nil {
+		t.Fatalf("%s: opened again: %v", name, err)
+	}
+	l.Stage(Block, room("z"))
+	if err := l.Close(); err != nil {
+		t.Fatalf("%s: closed: %v", name, err)
+	}
+	if size := int64(len(stored(t, fs))); size != l.Size() {
+		t.Fatalf("%s: the file has %d bytes, the log %d", name, size, l.Size())
+	}
+	if list, err := words(fs, Options{}); err != nil || !slices.Equal(list, append(slices.Clone(want), "z")) {
+		t.Fatalf("%s: with another word found %q, %v", name, list, err)
 	}
 }
 
@@ -113,6 +125,35 @@ func TestAFlippedByteCutsTheLastRecordOrIsReported(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestAFlippedByteInAnImageIsReportedThoughNothingFollows(t *testing.T) {
+	fs := store(t, nil)
+	if err := fs.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Create(file, Options{FS: fs}, Record{Image, imageOf([]string{"one"})}, Record{Image, imageOf([]string{"two"})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	data := stored(t, fs)
+	for off := range data {
+		flipped := bytes.Clone(data)
+		flipped[off] ^= 0x04
+		wantDamaged(t, fmt.Sprintf("byte %d flipped", off), flipped)
+	}
+}
+
+func TestARecordOfAnotherFileIsNoRecord(t *testing.T) {
+	data, ends := sample(t)
+	other, otherEnds := sample(t)
+	if !slices.Equal(ends, otherEnds) || bytes.Equal(data, other) {
+		t.Fatal("want two files that differ in their salt alone")
+	}
+	wantCut(t, "a last record of another file", append(bytes.Clone(data[:ends[2]]), other[ends[2]:]...), sampleWords[:4])
 }
 
 func TestAFileCutAnywhereLosesOnlyTheRecordThatIsCut(t *testing.T) {

@@ -97,11 +97,9 @@ func open(path string, o Options, f vfs.File, replay func(kind Kind, data []byte
 		o.Log.Warn().Int64("offset", end).Int64("bytes", torn).
 			Msg("the file ends in a record that was cut short: it was never answered for and is cut off")
 		if !o.ReadOnly {
+			// No sync: should a crash take the cut back, the tail is as torn as before, whatever was written over it.
 			if err := f.Truncate(end); err != nil {
 				return nil, storageError("cut", err)
-			}
-			if err := f.Sync(); err != nil {
-				return nil, storageError("synced", err)
 			}
 		}
 	}

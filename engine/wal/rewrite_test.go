@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"fenec/engine/fail"
 	"fenec/internal/vfs/crashfs"
@@ -184,6 +186,93 @@ func TestASnapshotOutlivesWritesARewriteAndTheLog(t *testing.T) {
 	if n := fs.OpenFiles(); n != 0 {
 		t.Fatalf("%d files are left open", n)
 	}
+}
+
+func TestASnapshotWaitsForARewriteThatIsTakingThePlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs, l := create(t, Options{})
+		defer l.Close()
+		for range 3 {
+			l.Stage(Block, room("replaced"))
+		}
+		r, err := l.Rewrite()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Append(Image, imageOf([]string{"new"})); err != nil {
+			t.Fatal(err)
+		}
+		release := make(chan bool)
+		fs.Hook(func(op crashfs.Op, _ string) error {
+			if op == crashfs.SyncDir {
+				<-release
+			}
+			return nil
+		})
+		go func() {
+			if err := r.Commit(); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait() // the new file has the name, and is not the log's yet
+		size := int64(-1)
+		go func() {
+			s, n, err := l.Snapshot()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			s.Close()
+			size = n
+		}()
+		synctest.Wait()
+		close(release)
+		synctest.Wait()
+		if want := int64(len(stored(t, fs))); size != want {
+			t.Fatalf("the snapshot has %d bytes, the new file %d", size, want)
+		}
+	})
+}
+
+func TestASyncOfAFileThatWasReplacedMeanwhileDecidesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs, l := create(t, Options{Sync: Policy{Every: time.Second}})
+		defer l.Close()
+		if err := l.Commit(l.Stage(Block, room("answered"))); err != nil {
+			t.Fatal(err)
+		}
+		release, first := make(chan bool), make(chan bool, 1)
+		first <- true
+		fs.Hook(func(op crashfs.Op, _ string) error {
+			if op != crashfs.Sync {
+				return nil
+			}
+			select {
+			case <-first: // the interval's
+				<-release
+				return syscall.EIO
+			default:
+				return nil
+			}
+		})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		r, err := l.Rewrite()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Append(Image, imageOf([]string{"answered"})); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		close(release)
+		synctest.Wait()
+		if err := l.Err(); err != nil {
+			t.Fatalf("the log has failed with a file it left: %v", err)
+		}
+	})
 }
 
 func TestALogOpenForReadingChangesNothing(t *testing.T) {
