@@ -15,7 +15,7 @@ func (f osFile) Sync() error {
 		return err
 	}
 	var failed error
-	err = conn.Control(func(fd uintptr) {
+	closed := conn.Control(func(fd uintptr) {
 		for {
 			failed = unix.Fdatasync(int(fd))
 			if !errors.Is(failed, unix.EINTR) {
@@ -23,8 +23,11 @@ func (f osFile) Sync() error {
 			}
 		}
 	})
-	if err == nil && failed != nil {
-		err = &os.PathError{Op: "fdatasync", Path: f.Name(), Err: failed}
+	if closed != nil {
+		failed = os.ErrClosed
 	}
-	return err
+	if failed != nil {
+		return &os.PathError{Op: "fdatasync", Path: f.Name(), Err: failed}
+	}
+	return nil
 }
