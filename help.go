@@ -68,15 +68,20 @@ func printCommandHelp(w io.Writer, c *cli.Command) {
 	for _, f := range c.Flags {
 		width = max(width, len(flagHead(f)))
 	}
+	times := false
 	for _, f := range c.Flags {
 		if isHelp(f) {
 			continue
 		}
+		times = times || strings.HasSuffix(flagHead(f), " TIME")
 		lines := wrap(flagText(f), helpWidth-width-4)
 		fmt.Fprintf(w, "  %-*s  %s\n", width, flagHead(f), lines[0])
 		for _, line := range lines[1:] {
 			fmt.Fprintf(w, "  %-*s  %s\n", width, "", line)
 		}
+	}
+	if times {
+		fmt.Fprint(w, "\nA TIME is a number of seconds, or written like 300ms, 90s or 5m.\n")
 	}
 }
 

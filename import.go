@@ -23,7 +23,7 @@ Loads a file, or what comes on stdin, into a collection of a tenant over HTTP: o
 JSON object a line, or CSV with the field names in its first row.
 
   fenec import notes.ndjson --url http://127.0.0.1:8090/t/acme --collection notes --create
-  dpkg-query -W -f '${Package},${Version}\n' | fenec import --format csv ...
+  gzip -dc notes.csv.gz | fenec import --state notes.state --collection notes --url ...
 
 Each line is imported once. Where an import stands is kept in the tenant, moved in
 the same block as the lines themselves, so one that was killed, at whatever moment,
@@ -197,6 +197,7 @@ func newBar(w io.Writer, name string, size int64) bar {
 		progressbar.OptionSetDescription(name),
 		progressbar.OptionShowBytes(true),
 		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionSetRenderBlankState(true),
 		progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetPredictTime(size > 0),
 	)}

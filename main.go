@@ -59,6 +59,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 	app := &cli.App{
 		Name:            "fenec",
 		Usage:           "a document database split by tenant",
+		Flags:           []cli.Flag{cli.HelpFlag},
 		HideHelpCommand: true,
 		HideVersion:     true,
 		Reader:          stdin,

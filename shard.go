@@ -11,7 +11,8 @@ The router forwards /t/<tenant>/... to the node that holds the tenant. Nodes and
 tenants are recorded through /_shard/:
 
   fenec shard --directory shard.fenec
-  curl -X PUT http://127.0.0.1:8090/_shard/nodes/n1 -d '{"addr": "127.0.0.1:8081", "token": "s3cret"}'
+  curl -X PUT http://127.0.0.1:8090/_shard/nodes/n1 \
+       -d '{"addr": "127.0.0.1:8081", "token": "s3cret"}'
   curl -X PUT http://127.0.0.1:8090/_shard/tenants/acme -d '{}'
   curl -X POST http://127.0.0.1:8090/_shard/tenants/acme/move -d '{"to": "n2"}'
 

@@ -80,7 +80,7 @@ func (im *importer) send(ctx context.Context, items []item) (int, error) {
 func (im *importer) try(ctx context.Context, chunk []item) (int, error) {
 	next := im.at
 	last := chunk[len(chunk)-1]
-	next.Offset, next.Line = last.end, last.line+last.lines-1
+	next.Offset, next.Line, next.Sum = last.end, last.line+last.lines-1, int64(last.sum)
 	var sent []int
 	for i, it := range chunk {
 		if it.bad != nil {
@@ -147,9 +147,9 @@ func (im *importer) elsewhere(ctx context.Context, next position) error {
 }
 
 func (im *importer) appendMove(dst []byte, from, to position) []byte {
-	dst = append(dst, `{"query":"set `+positions+` {offset: $2, line: $3, imported: $4, bad: $5} where import = $1 and offset = $6 require 1","params":[`...)
+	dst = append(dst, `{"query":"set `+positions+` {offset: $2, line: $3, sum: $4, imported: $5, bad: $6} where import = $1 and offset = $7 require 1","params":[`...)
 	dst = appendQuoted(dst, im.state.Import)
-	for _, n := range []int64{to.Offset, to.Line, to.Imported, to.Bad, from.Offset} {
+	for _, n := range []int64{to.Offset, to.Line, to.Sum, to.Imported, to.Bad, from.Offset} {
 		dst = append(dst, ',')
 		dst = strconv.AppendInt(dst, n, 10)
 	}

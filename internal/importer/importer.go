@@ -40,10 +40,10 @@ type Options struct {
 	Collection string
 	Key        string // the field whose value becomes the id; none where empty
 
-	Input  io.Reader // an io.Seeker where it is a file
-	Name   string    // what messages call the input
-	Format Format    // Guess looks at the name and the first byte
-	State  string    // the state file; none where empty
+	Input  io.Reader
+	Name   string // what messages call the input
+	Format Format // Guess looks at the name and the first byte
+	State  string // the state file; none where empty
 
 	Create bool // make the collection from the data's shape where it is absent
 	Strict bool // stop at the first bad line
@@ -104,17 +104,17 @@ func (im *importer) run(ctx context.Context) error {
 		im.summary.Already = true
 		return im.finish(ctx)
 	}
+	if im.state.Begun {
+		if err := im.resume(ctx); err != nil {
+			return err
+		}
+	}
 	sample, err := im.prepare(ctx)
 	if err != nil {
 		return err
 	}
-	if err := im.begin(ctx); err != nil {
-		return err
-	}
-	if im.at.Offset > 0 {
-		im.summary.Resumed = im.at.Line
-		sample = slices.DeleteFunc(sample, func(r record) bool { return r.end <= im.at.Offset })
-		if err := im.in.skip(im.at.Offset, im.at.Line); err != nil {
+	if !im.state.Begun {
+		if err := im.begin(ctx); err != nil {
 			return err
 		}
 	}
@@ -135,7 +135,7 @@ func (im *importer) open() error {
 		return err
 	}
 	im.in = in
-	im.state, err = loadState(im.State, im.Target, im.Collection, in)
+	im.state, err = loadState(im.State, im.Target, im.Collection)
 	return err
 }
 

@@ -30,7 +30,7 @@ func ParseFormat(name string) (Format, bool) {
 const (
 	// maxRecord bounds one line of JSON or one row of CSV.
 	maxRecord = 16 << 20
-	// headBytes of the input tell whether it is the one an import began with.
+	// headBytes are looked at to tell the format.
 	headBytes = 4096
 )
 
@@ -39,6 +39,7 @@ type record struct {
 	line  int64  // the line it begins on, from 1
 	lines int64  // how many it takes
 	end   int64  // the offset of the byte after it
+	sum   uint64 // of the input up to there
 	json  []byte // NDJSON: the object
 	cells []string
 	bad   error
@@ -46,32 +47,30 @@ type record struct {
 
 // input reads records and knows where it is.
 type input struct {
-	name     string
-	source   io.Reader
-	r        *bufio.Reader
-	format   Format
-	header   []string // CSV: the field names
-	offset   int64    // of the next byte
-	line     int64    // of the next byte, from 1
-	head     uint64   // hash of the first bytes
-	headSize int
-	buf      []byte
+	name   string
+	r      *bufio.Reader
+	format Format
+	header []string       // CSV: the field names
+	offset int64          // of the next byte
+	line   int64          // of the next byte, from 1
+	sum    *xxhash.Digest // of what is before it
+	buf    []byte
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // openInput looks at the first bytes, decides the format and reads a CSV's header.
 func openInput(source io.Reader, name string, format Format) (*input, error) {
-	in := &input{name: name, source: source, r: bufio.NewReaderSize(source, 64<<10), line: 1}
+	in := &input{name: name, r: bufio.NewReaderSize(source, 64<<10), line: 1, sum: xxhash.New()}
 	head, err := in.r.Peek(headBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s cannot be read: %w", name, err)
 	}
-	in.head, in.headSize = xxhash.Sum64(head), len(head)
 	if bytes.HasPrefix(head, byteOrderMark) {
 		head = head[len(byteOrderMark):]
-		n, _ := in.r.Discard(len(byteOrderMark)) // they are buffered
-		in.offset = int64(n)
+		if err := in.pass(int64(len(byteOrderMark))); err != nil {
+			return nil, err
+		}
 	}
 	if in.format = format; format == Guess {
 		in.format, err = guess(name, head)
@@ -130,7 +129,7 @@ func (in *input) next() (record, error) {
 	for {
 		r := record{line: in.line}
 		text, err := in.read()
-		r.lines, r.end = in.line-r.line, in.offset
+		r.lines, r.end, r.sum = in.line-r.line, in.offset, in.sum.Sum64()
 		switch {
 		case errors.Is(err, errTooLong):
 			r.bad = err
@@ -162,6 +161,7 @@ func (in *input) read() ([]byte, error) {
 	for {
 		part, err := in.r.ReadSlice('\n')
 		in.offset += int64(len(part))
+		in.sum.Write(part)
 		if len(in.buf)+len(part) > maxRecord {
 			tooLong = true
 			in.buf = in.buf[:0]
@@ -208,26 +208,31 @@ func (in *input) sample(n int) ([]record, error) {
 	return records, nil
 }
 
-// skip goes on at an offset an earlier run had reached, which is the beginning
-// of a line: line lines are before it.
-func (in *input) skip(offset, line int64) error {
-	if offset <= in.offset {
-		return nil // the header, or a sample, was read as far
+// skip goes on where an earlier run had come to, which is the beginning of a
+// line, and refuses an input that begins otherwise than that run's did.
+func (in *input) skip(at position) error {
+	if err := in.pass(at.Offset - in.offset); err != nil {
+		return err
 	}
-	if seeker, ok := in.source.(io.Seeker); ok {
-		if size, err := seeker.Seek(0, io.SeekEnd); err == nil && size >= offset {
-			if _, err := seeker.Seek(offset, io.SeekStart); err != nil {
-				return fmt.Errorf("%s cannot be read: %w", in.name, err)
-			}
-			in.r.Reset(in.source)
-			in.offset, in.line = offset, line+1
-			return nil
-		}
+	if in.sum.Sum64() != uint64(at.Sum) {
+		return fmt.Errorf("%s is not what the import began with: its first %d lines are others", in.name, at.Line)
 	}
-	n, err := io.CopyN(io.Discard, in.r, offset-in.offset)
+	in.line = at.Line + 1
+	return nil
+}
+
+// pass reads over n bytes.
+func (in *input) pass(n int64) error {
+	if n <= 0 {
+		return nil
+	}
+	passed, err := io.CopyN(in.sum, in.r, n)
+	in.offset += passed
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s ends after %d bytes, and %d were imported before", in.name, in.offset, in.offset-passed+n)
+	}
 	if err != nil {
-		return fmt.Errorf("%s ends at byte %d, before byte %d which was imported already", in.name, in.offset+n, offset)
+		return fmt.Errorf("%s cannot be read: %w", in.name, err)
 	}
-	in.offset, in.line = offset, line+1
 	return nil
 }

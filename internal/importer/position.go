@@ -19,30 +19,22 @@ const positions = "fenec_imports"
 type position struct {
 	Offset   int64 `json:"offset"` // of the first byte not imported
 	Line     int64 `json:"line"`   // the last line done with
+	Sum      int64 `json:"sum"`    // of the bytes before Offset: the bits of a hash
 	Imported int64 `json:"imported"`
 	Bad      int64 `json:"bad"`
 }
 
-// begin makes the import's position where this is its first run, and reads it
-// where it is a later one.
+// begin makes the import's position.
 func (im *importer) begin(ctx context.Context) error {
-	if im.state.Begun {
-		at, found, err := im.position(ctx)
-		if err == nil && !found {
-			err = fmt.Errorf("%s does not know the import that %s belongs to; remove the file to begin anew", im.Target, im.State)
-		}
-		im.at = at
-		return err
-	}
 	if err := im.state.save(im.State); err != nil {
 		return err
 	}
 	create, err := statement("create collection if not exists " + positions +
-		" (import text required @unique, offset int, line int, imported int, bad int)")
+		" (import text required @unique, offset int, line int, sum int, imported int, bad int)")
 	if err != nil {
 		return err
 	}
-	row, err := statement("insert "+positions+" {import: $1, offset: 0, line: 0, imported: 0, bad: 0}", im.state.Import)
+	row, err := statement("insert "+positions+" {import: $1, offset: 0, line: 0, sum: 0, imported: 0, bad: 0}", im.state.Import)
 	if err != nil {
 		return err
 	}
@@ -58,9 +50,24 @@ func (im *importer) begin(ctx context.Context) error {
 	return im.state.save(im.State)
 }
 
+// resume goes on where an earlier run of this import stopped.
+func (im *importer) resume(ctx context.Context) error {
+	at, found, err := im.position(ctx)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return fmt.Errorf("%s does not know the import that %s belongs to; remove the file to begin anew", im.Target, im.State)
+	case at.Offset == 0:
+		return nil
+	}
+	im.at, im.summary.Resumed = at, at.Line
+	return im.in.skip(at)
+}
+
 // position asks where the import stands.
 func (im *importer) position(ctx context.Context) (at position, found bool, err error) {
-	answer, err := im.query(ctx, "get "+positions+" select offset, line, imported, bad where import = $1", im.state.Import)
+	answer, err := im.query(ctx, "get "+positions+" select offset, line, sum, imported, bad where import = $1", im.state.Import)
 	var r *api.Refusal
 	if errors.As(err, &r) && r.Status == http.StatusNotFound {
 		return at, false, nil

@@ -17,19 +17,14 @@ type state struct {
 	Import     string `json:"import"` // the position row's name
 	Target     string `json:"target"`
 	Collection string `json:"collection"`
-	Head       uint64 `json:"head,string"` // hash of the input's first bytes
-	HeadSize   int    `json:"head_size"`
 	Begun      bool   `json:"begun"` // the tenant has the position row
 	Done       bool   `json:"done"`  // every line is imported; what is left is clearing up
 }
 
 // loadState reads the state of an earlier run, or begins one where there is no
 // file. It refuses the file of another import.
-func loadState(path, target, collection string, in *input) (*state, error) {
-	fresh := &state{
-		Import: rand.Text(), Target: target, Collection: collection,
-		Head: in.head, HeadSize: in.headSize,
-	}
+func loadState(path, target, collection string) (*state, error) {
+	fresh := &state{Import: rand.Text(), Target: target, Collection: collection}
 	if path == "" {
 		return fresh, nil
 	}
@@ -44,11 +39,8 @@ func loadState(path, target, collection string, in *input) (*state, error) {
 	if err := json.Unmarshal(content, &s); err != nil || s.Import == "" {
 		return nil, fmt.Errorf("%s is no state file of an import", path)
 	}
-	switch {
-	case s.Target != target || s.Collection != collection:
+	if s.Target != target || s.Collection != collection {
 		return nil, fmt.Errorf("%s belongs to an unfinished import into %s of %s; finish that one, or remove the file to forget it", path, s.Collection, s.Target)
-	case s.Head != in.head || s.HeadSize != in.headSize:
-		return nil, fmt.Errorf("%s belongs to an import of other data than %s; remove the file to begin anew", path, in.name)
 	}
 	return &s, nil
 }
