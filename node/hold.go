@@ -147,7 +147,8 @@ func (n *Node) freeze(name, token string) (seq uint64, err error) {
 	}
 	defer n.release(t)
 	h := hold{Token: token}
-	if old := t.hold.Load(); old != nil {
+	old := t.hold.Load()
+	if old != nil {
 		h = *old
 		if token != "" && h.Token != token {
 			if h.Token != "" || !h.Held {
@@ -156,13 +157,27 @@ func (n *Node) freeze(name, token string) (seq uint64, err error) {
 			h.Token = token // an image nobody has put into service: the freeze is the first to name it
 		}
 	}
-	if old := t.hold.Load(); old == nil || *old != h {
+	if old == nil || *old != h {
 		if err := n.writeHold(name, h); err != nil {
 			return 0, err
 		}
 	}
 	t.hold.Store(&h)
-	return t.db.Freeze()
+	seq, err = t.db.Freeze()
+	if err != nil && old == nil { // what was written before is not all on disk: nothing to freeze
+		return 0, errors.Join(err, n.liftLocked(t))
+	}
+	return seq, err
+}
+
+// liftLocked ends a tenant's hold. It needs the gate.
+func (n *Node) liftLocked(t *tenant) error {
+	if err := n.removeHold(t.name); err != nil {
+		return err
+	}
+	t.hold.Store(nil)
+	t.db.Thaw()
+	return nil
 }
 
 // thaw takes a tenant's writes again. With a token, only where the tenant is frozen under it or not at all.
@@ -178,12 +193,10 @@ func (n *Node) thaw(name, token string) (seq uint64, err error) {
 		if token != "" && h.Token != token {
 			return 0, errOtherToken(name)
 		}
-		if err := n.removeHold(name); err != nil {
+		if err := n.liftLocked(t); err != nil {
 			return 0, err
 		}
-		t.hold.Store(nil)
 	}
-	t.db.Thaw()
 	seq, _ = t.db.Position()
 	return seq, nil
 }

@@ -85,7 +85,7 @@ func copyUntil(w io.Writer, src io.Reader, gone <-chan struct{}) error {
 // install makes an image a new tenant, which serves reads and refuses writes until it is thawed. The hold is on disk
 // before the file appears, so that there is no moment in which the copy takes writes.
 func (n *Node) install(r *http1.Request, name string) http1.Answer {
-	seq, err := n.installImage(r, name)
+	seq, err := n.installImage(name, r.BodyReader())
 	if err != nil {
 		return n.answerError(r, err)
 	}
@@ -95,7 +95,7 @@ func (n *Node) install(r *http1.Request, name string) http1.Answer {
 	return http1.Answer{Status: 201, Headers: http1.JSON, Body: body}
 }
 
-func (n *Node) installImage(r *http1.Request, name string) (seq uint64, err error) {
+func (n *Node) installImage(name string, image io.Reader) (seq uint64, err error) {
 	if err := n.checkWritable(); err != nil {
 		return 0, err
 	}
@@ -111,7 +111,7 @@ func (n *Node) installImage(r *http1.Request, name string) (seq uint64, err erro
 	if err := n.writeHold(name, hold{Held: true}); err != nil {
 		return 0, err
 	}
-	seq, err = engine.InstallImage(n.path(name), r.BodyReader(), n.engineOptions())
+	seq, err = engine.InstallImage(n.path(name), image, n.engineOptions())
 	if err == nil {
 		n.refusals.forget(name)
 		return seq, nil

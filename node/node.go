@@ -170,7 +170,11 @@ func (n *Node) serveFile(file string) error {
 	}
 	db, err := n.openOrCreate(file)
 	if err != nil {
-		return errors.Join(fmt.Errorf("cannot open %s: %s", file, vfs.Reason(err)), n.unlock())
+		hint := ""
+		if fail.KindOf(err) == fail.Damaged {
+			hint = "; `fenec check` says what can be saved"
+		}
+		return errors.Join(fmt.Errorf("cannot open %s: %s%s", file, vfs.Reason(err), hint), n.unlock())
 	}
 	n.single = n.newTenant("", db)
 	return nil

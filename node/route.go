@@ -17,6 +17,8 @@ const (
 	methodPut
 	methodPatch
 	methodDelete
+
+	allMethods = methodGet | methodPost | methodPut | methodPatch | methodDelete
 )
 
 func methodOf(name string) methods {
@@ -84,6 +86,7 @@ func (h handler) Serve(r *http1.Request) http1.Answer { return h.node.Handle(r) 
 func (n *Node) Handle(r *http1.Request) http1.Answer {
 	a := n.handle(r)
 	n.metrics.answered(a.Status)
+	n.log.Debug().Bytes("request", r.ID).Str("method", r.Method).Bytes("path", r.Path).Int("status", a.Status).Msg("answered")
 	return a
 }
 
@@ -96,6 +99,9 @@ func (n *Node) handle(r *http1.Request) http1.Answer {
 		if ok {
 			return n.serveTenant(r, tenant, rest)
 		}
+	}
+	if string(r.Target) == "*" { // OPTIONS of the node as a whole
+		return http1.Answer{Status: 204, Headers: []http1.Header{allMethods.allow()}}
 	}
 	path := splitPath(r.Path)
 	switch {

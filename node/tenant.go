@@ -109,9 +109,7 @@ func (n *Node) acquireLocked(name string) (*tenant, error) {
 	}
 	t, err := n.openLocked(name)
 	if err != nil {
-		err = n.errUnopened(name, err)
-		n.refusals.put(name, err, n.clock())
-		return nil, err
+		return nil, n.errUnopened(name, err)
 	}
 	t.uses.Store(1)
 	n.registry.put(t)
@@ -215,7 +213,8 @@ func (n *Node) mustExist(name string) error {
 	return err
 }
 
-// errUnopened is what a tenant that could not be opened answers.
+// errUnopened is what a tenant that could not be opened answers, and goes on answering for a while where the trouble is
+// the file's own.
 func (n *Node) errUnopened(name string, err error) error {
 	n.log.Error().Str("tenant", name).Err(err).Msg("a tenant could not be opened")
 	if isOutOfDescriptors(err) {
@@ -230,7 +229,9 @@ func (n *Node) errUnopened(name string, err error) error {
 	if fail.KindOf(err) == fail.Damaged {
 		kind = fail.Damaged
 	}
-	return fail.New(kind, "the file of tenant %s cannot be opened: %s; `fenec check` says what can be saved", name, reason)
+	refused := fail.New(kind, "the file of tenant %s cannot be opened: %s; `fenec check` says what can be saved", name, reason)
+	n.refusals.put(name, refused, n.clock())
+	return refused
 }
 
 func errAbsent(name string) error { return &absent{name} }

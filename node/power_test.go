@@ -1,0 +1,154 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"fenec/engine"
+	"fenec/engine/fail"
+	"fenec/engine/wal"
+	"fenec/internal/vfs/crashfs"
+)
+
+// stage is how far a story of two tenants got: what was answered before the power went.
+type stage int
+
+const (
+	nothing stage = iota
+	created
+	filled
+	frozen
+	installed
+	thawed
+	deleted
+	recreated
+)
+
+// tell plays a move as a router does one: a is made, filled and frozen, its image installed as b, b put into service, a
+// deleted; then another a is made. It answers how far it came.
+func tell(n *Node) (done stage) {
+	run := func(name, statement string) error {
+		t, err := n.acquire(name)
+		if err != nil {
+			return err
+		}
+		defer n.release(t)
+		_, err = t.db.Exec(context.Background(), engine.Statement{Text: statement}, nil)
+		return err
+	}
+	steps := []func() error{
+		created: func() error { return n.create("a") },
+		filled: func() error {
+			return errors.Join(run("a", "create collection c (n int)"), run("a", "put c [{n: 1}, {n: 2}]"), run("a", "put c {n: 3}"))
+		},
+		frozen: func() error { _, err := n.freeze("a", "move"); return err },
+		installed: func() error {
+			t, err := n.acquire("a")
+			if err != nil {
+				return err
+			}
+			defer n.release(t)
+			image, _, _, err := t.db.OpenImage()
+			if err != nil {
+				return err
+			}
+			defer image.Close()
+			_, err = n.installImage("b", image)
+			return err
+		},
+		thawed:    func() error { _, err := n.thaw("b", ""); return err },
+		deleted:   func() error { return n.delete("a") },
+		recreated: func() error { return n.create("a") },
+	}
+	for s := created; s <= recreated; s++ {
+		if err := steps[s](); err != nil {
+			return s - 1
+		}
+	}
+	return recreated
+}
+
+// state is a tenant after the power came back.
+type state struct {
+	there, writes bool
+	token         string
+	documents     string
+}
+
+func look(t *testing.T, n *Node, name string) (s state) {
+	t.Helper()
+	one, err := n.acquire(name)
+	var none *absent
+	if errors.As(err, &none) {
+		return s
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	defer n.release(one)
+	s.there = true
+	if h := one.hold.Load(); h != nil {
+		s.token = h.Token
+	}
+	res, err := one.db.Exec(context.Background(), engine.Statement{Text: "get c count"}, nil)
+	if err == nil {
+		s.documents = string(res.Body)
+	}
+	_, err = one.db.Exec(context.Background(), engine.Statement{Text: "create collection probe (n int)"}, nil)
+	s.writes = fail.KindOf(err) != fail.Frozen
+	return s
+}
+
+// Whatever instant the power goes in a move, nothing answered is lost, a freeze holds, and never two copies take
+// writes.
+func TestPowerLossAtAnyInstantOfAMove(t *testing.T) {
+	for seed := range uint64(4) {
+		for k := 1; ; k++ {
+			fs := crashfs.New(seed)
+			if err := fs.MkdirAll("/data", 0o700); err != nil {
+				t.Fatal(err)
+			}
+			fs.PowerOffAt(k)
+			config := Config{Dir: "/data", FS: fs, Sync: wal.Policy{Always: true}}
+			n, err := New(config)
+			done := nothing
+			if err == nil {
+				done = tell(n)
+				_ = n.Shutdown(context.Background()) // its file system is gone
+			}
+			config.FS = fs.Crash()
+			t.Run(fmt.Sprintf("seed %d operation %d after stage %d", seed, k, done), func(t *testing.T) {
+				after, err := New(config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer after.Shutdown(context.Background())
+				judge(t, done, look(t, after, "a"), look(t, after, "b"))
+			})
+			if done == recreated {
+				break
+			}
+		}
+	}
+}
+
+func judge(t *testing.T, done stage, a, b state) {
+	const all = `[{"count":3}]`
+	check := func(holds bool, what string) {
+		if !holds {
+			t.Errorf("%s: a is %+v, b is %+v", what, a, b)
+		}
+	}
+	check(!(a.there && b.there && a.writes && b.writes) || done == deleted || done == recreated, "two copies take writes")
+	check(done != created && done != filled || a.there, "a tenant that was made is gone")
+	check(done != filled || a.documents == all, "documents that were answered are gone")
+	check(done < frozen || done > thawed || !a.there || !a.writes && a.token == "move", "a freeze that was answered does not hold")
+	check(done < frozen || done > installed || a.there && a.documents == all, "a frozen tenant is gone")
+	check(done != frozen || !b.there || !b.writes, "an image takes writes before it is put into service")
+	check(done < installed || b.there && b.documents == all, "an installed image is gone")
+	check(done < thawed || b.writes, "a thaw that was answered does not hold")
+	check(done != deleted || !a.there || a.documents == "", "a deleted tenant is back")
+	check(done != recreated || a.there && a.writes && a.documents == "", "a tenant that was made again is not a new one")
+}
