@@ -134,8 +134,8 @@ func sign(negative bool) string {
 	return ""
 }
 
-// wordOperand reads a constant, not, case, a function or a path. A word that only leads into an
-// operand (not, case) is a field where no operand follows.
+// wordOperand reads a constant, not, case, a function or a path. The words that lead into an
+// operand are fields where none follows.
 func (p *parser) wordOperand(min int, what string) (Expr, int, error) {
 	at := p.tok.pos
 	next := p.peek().kind
@@ -147,7 +147,7 @@ func (p *parser) wordOperand(min int, what string) (Expr, int, error) {
 			p.advance()
 			return p.literals.one(Literal{Value: v, Pos: at}), 0, nil
 		}
-		if p.tok.is("not") && beginsOperand(next) {
+		if p.tok.is("not") && !p.notIsField() {
 			return p.not(min)
 		}
 		if p.tok.is("case") && p.peek().is("when") {
@@ -182,6 +182,26 @@ func beginsOperand(k kind) bool {
 	switch k {
 	case kindName, kindInt, kindNumber, kindText, kindParam, kindBad, '(', '[', '{', '-':
 		return true
+	}
+	return false
+}
+
+// notIsField reports whether the current token, not, is a field: no operand follows it, or an
+// operator with an operand of its own.
+func (p *parser) notIsField() bool {
+	next := p.peek()
+	if !beginsOperand(next.kind) {
+		return true
+	}
+	beyond := p.scan
+	third := beyond.next()
+	switch {
+	case next.is("is"):
+		return third.anyOf("null", "not")
+	case next.is("in"):
+		return third.kind == '[' || third.kind == '(' || third.kind == kindParam
+	case next.anyOf("has", "and", "or"):
+		return beginsOperand(third.kind) && third.kind != '-' && !third.anyOf("and", "or", "is", "in", "has")
 	}
 	return false
 }
