@@ -166,6 +166,7 @@ func (x *IDs) insert(i, at int, id int64, ref uint64) {
 	p.refs = insertAt(p.refs, at, ref)
 	if p.ids != nil {
 		p.ids = insertAt(p.ids, at, id)
+		p.close()
 	}
 	if at == 0 {
 		x.firsts[i] = id

@@ -93,7 +93,7 @@ func checkIDs(t *rapid.T, x *IDs, model map[int64]uint64) {
 	if x.Len() != len(ids) || x.Last() != last {
 		t.Fatalf("%d ids to %d, want %d to %d", x.Len(), x.Last(), len(ids), last)
 	}
-	for _, from := range []int64{math.MinInt64, 1, 700, 1500, last, math.MaxInt64} {
+	for _, from := range []int64{math.MinInt64, rapid.SampledFrom([]int64{1, 2, 700, 1500, last, math.MaxInt64}).Draw(t, "from")} {
 		at, _ := slices.BinarySearch(ids, from)
 		want := ids[at:]
 		x.Ascend(from, func(id int64, ref uint64) bool {
@@ -118,6 +118,61 @@ func checkIDs(t *rapid.T, x *IDs, model map[int64]uint64) {
 	}
 }
 
+func TestIDsAtTheEdgesOfPages(t *testing.T) {
+	for _, n := range []int64{1, 2, 3, 4, 5, pageSize - 1, pageSize, pageSize + 1, 2 * pageSize, 2*pageSize + 1} {
+		for _, edge := range []int64{1, 2, 3, n / 2, pageSize - 1, pageSize, pageSize + 1, pageSize + 2, n - 2, n - 1, n} {
+			if edge < 1 || edge > n {
+				continue
+			}
+			var x IDs
+			for id := int64(1); id <= n; id++ {
+				x.Set(id, uint64(id))
+			}
+			if ref, had := x.Delete(edge); !had || ref != uint64(edge) {
+				t.Errorf("of %d ids, deleting %d answers %d %t", n, edge, ref, had)
+			}
+			for id := int64(0); id <= n+1; id++ {
+				if ref, ok := x.Get(id); ok != (id >= 1 && id <= n && id != edge) || ok && ref != uint64(id) {
+					t.Errorf("of %d ids without %d, %d is found at %d %t", n, edge, id, ref, ok)
+				}
+			}
+			x.Set(edge, 7)
+			if ref, ok := x.Get(edge); !ok || ref != 7 || x.Len() != int(n) || x.Last() != n {
+				t.Errorf("of %d ids, %d comes back at %d %t, with %d to %d", n, edge, ref, ok, x.Len(), x.Last())
+			}
+		}
+	}
+}
+
+func TestIDsGiveMemoryBack(t *testing.T) {
+	const n = 100_000
+	var x IDs
+	for id := int64(1); id <= n; id++ {
+		x.Set(id, 1)
+	}
+	full := x.Bytes()
+	for id := int64(1); id <= n; id++ {
+		if id%100 != 0 {
+			x.Delete(id)
+		}
+	}
+	if got := x.Bytes(); got > full/10 {
+		t.Errorf("one id in a hundred takes %d bytes, all took %d", got, full)
+	}
+	for id := int64(1); id <= n; id++ {
+		x.Set(id, 1)
+	}
+	if got := x.Bytes(); got > 9*full/4 { // pages that were split are half full
+		t.Errorf("when all ids are back they take %d bytes, at first %d", got, full)
+	}
+	for id := int64(1); id <= n; id++ {
+		x.Delete(id)
+	}
+	if got := x.Bytes(); got != 0 {
+		t.Errorf("no id takes %d bytes", got)
+	}
+}
+
 func TestIDsStopWhenTold(t *testing.T) {
 	var x IDs
 	for id := int64(1); id <= 2000; id++ {
@@ -131,14 +186,14 @@ func TestIDsStopWhenTold(t *testing.T) {
 }
 
 func TestIDsAreFewHeapObjectsAndFewBytes(t *testing.T) {
-	const n = 1_000_000
+	const n = 250_000
 	r := rand.New(rand.NewPCG(1, 2))
 	for name, tc := range map[string]struct {
 		id    func(i int64) int64
 		bytes int64 // an id
 	}{
 		"ids handed out in order":  {func(i int64) int64 { return i + 1 }, 9},
-		"ids in descending order":  {func(i int64) int64 { return n - i }, 18},
+		"ids in descending order":  {func(i int64) int64 { return n - i }, 9},
 		"every third id":           {func(i int64) int64 { return 3*i + 1 }, 18},
 		"ids spread at random":     {func(int64) int64 { return r.Int64() }, 27},
 		"dense ids in a bad order": {func(i int64) int64 { return i*7919%n + 1 }, 27},
@@ -150,8 +205,8 @@ func TestIDsAreFewHeapObjectsAndFewBytes(t *testing.T) {
 					x.Set(tc.id(i), uint64(i))
 				}
 			})
-			if objects >= 10_000 {
-				t.Errorf("%d heap objects, want fewer than 10 000", objects)
+			if objects >= n/100 {
+				t.Errorf("%d heap objects, want fewer than %d", objects, n/100)
 			}
 			if got := x.Bytes() / n; got > tc.bytes {
 				t.Errorf("%d bytes an id, want %d at most", got, tc.bytes)

@@ -93,11 +93,7 @@ func (x *Sorted) runBefore(from, to place) place {
 			return last
 		}
 	}
-	start := x.pairs.find(&p)
-	if start.page < from.page || start.page == from.page && start.at < from.at {
-		return from
-	}
-	return start
+	return x.pairs.find(&p) // not before from, as a range takes in all of a value or none
 }
 
 // previous is the place before at; ok is false where that is before from.
