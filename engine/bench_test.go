@@ -3,19 +3,42 @@ package engine
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
 
 	"fenec/engine/doc"
+	"fenec/internal/vfs"
+	"fenec/internal/vfs/crashfs"
 )
 
 func intParam(n int64) doc.Value { return doc.Value{Kind: doc.Int, N: uint64(n)} }
 
 func textParam(s string) doc.Value { return doc.Value{Kind: doc.Text, B: []byte(s)} }
 
+// sinkFS forgets what is written, so that a benchmark measures the engine and not the file system under it.
+type sinkFS struct{ *crashfs.FS }
+
+type sinkFile struct {
+	vfs.File
+	size int64
+}
+
+func (fs sinkFS) OpenFile(name string, flag int, perm os.FileMode) (vfs.File, error) {
+	f, err := fs.FS.OpenFile(name, flag, perm)
+	return &sinkFile{File: f}, err
+}
+
+func (f *sinkFile) WriteAt(p []byte, off int64) (int, error) {
+	f.size = off + int64(len(p))
+	return len(p), nil
+}
+
+func (f *sinkFile) Size() (int64, error) { return f.size, nil }
+
 // fiveFields is a collection as an application's would be, with rows documents in it.
 func fiveFields(tb testing.TB, rows int, indexes string) *DB {
 	tb.Helper()
-	db := inMemory(tb, Options{})
+	db := inMemory(tb, Options{FS: sinkFS{crashfs.New(1)}})
 	mustExec(tb, db, `create collection notes (title text, year int `+indexes+`, rank float, done bool, tag text)`)
 	for i := range rows {
 		put5(tb, db, int64(i))
