@@ -26,6 +26,7 @@ func TestJSONIsWrittenCanonically(t *testing.T) {
 		{"past an int64 the digits stay", `9223372036854775808`, `9223372036854775808`},
 		{"more digits than a float64 has stay", `3.14159265358979323846`, `3.14159265358979323846`},
 		{"an int64 that is written as a fraction", `9007199254740993.0`, `9007199254740993`},
+		{"an int64 that is the shortest form of a float64 beside it", `7000000000001e5`, `700000000000100000`},
 		{"zeros that mean nothing go", `1.50`, `1.5`},
 		{"a whole float", `3.0`, `3`},
 		{"an exponent", `1e3`, `1000`},
@@ -142,8 +143,9 @@ func TestJSONRoundTrips(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !Equal(Raw(back[len("before"):]).Value(), Raw(plain).Value()) {
-			t.Fatalf("%s reads back as %s", text, AppendJSON(nil, back[len("before"):]))
+		// A float64 that was computed may read back as the int that is its shortest form, so the texts are compared.
+		if again := AppendJSON(nil, back[len("before"):]); !bytes.Equal(again, text) {
+			t.Fatalf("%s reads back as %s", text, again)
 		}
 		if !json.Valid(text) || !ValidRaw(plain) {
 			t.Fatalf("not valid: %s", text)

@@ -12,8 +12,8 @@ import (
 const maxExponent = 999_999_999
 
 // ParseNumber reads a number in JSON's spelling and keeps its value: an int64 where it is written as an integer that fits,
-// else a float64 where the shortest form of one is the same number, else an int64 where it equals one, else its digits as a
-// decimal, without the zeros that mean nothing.
+// else a float64 where the shortest form of one is the same number, else its digits as a decimal, without the zeros that mean
+// nothing. An int64 in another spelling, 3.0 or 1e3, becomes a float64 only if that equals it exactly.
 func ParseNumber(text []byte) (Value, error) {
 	n, ok := scanNumber(text)
 	if !ok || n.length != len(text) {
@@ -170,16 +170,15 @@ func (n numeral) binary(text []byte) (v Value, ok bool) {
 	if n.overflow {
 		return Value{}, false
 	}
-	if n.integer {
-		if i, ok := n.int64(); ok {
-			return IntValue(i), true
-		}
+	i, whole := n.int64()
+	if whole && n.integer {
+		return IntValue(i), true
 	}
-	if f, ok := n.float64(text[:n.length]); ok {
+	// The shortest form of a large float64 can be an int64 that it only rounds to: that stays the int64.
+	if f, ok := n.float64(text[:n.length]); ok && !(whole && compareIntFloat(i, f) != 0) {
 		return FloatValue(f), true
 	}
-	i, ok := n.int64()
-	return IntValue(i), ok
+	return IntValue(i), whole
 }
 
 // nearest is the float64 nearest to the number, infinite past their range.
