@@ -175,7 +175,6 @@ func (l *Log) failLocked(err error) {
 	l.err = err
 	l.first = l.written.ticket + 1
 	l.pending = nil
-	l.opts.Log.Error().Err(err).Msg("a storage failure stops writes until the database is opened again")
 	l.free.Broadcast()
 }
 
