@@ -1,7 +1,6 @@
 package query
 
 import (
-	"slices"
 	"strings"
 
 	"fenec/engine/doc"
@@ -36,7 +35,7 @@ func (c *compiler) assign(s *doc.Schema, item syntax.Item) (assignment, error) {
 	if f.err != nil {
 		return a, f.err
 	}
-	a.raw, err = a.typ().Append(nil, v, col.what())
+	a.raw, err = a.typ().Append(nil, v, col.what)
 	return a, placed(n.pos, err)
 }
 
@@ -58,13 +57,13 @@ func (a *assignment) apply(f *frame) error {
 		return err
 	}
 	if a.column.keys == nil {
-		if err := f.build.Set(a.column.slot, a.column.typ, v, a.column.what()); err != nil {
+		if err := f.build.Set(a.column.slot, a.column.typ, v, a.column.what); err != nil {
 			return placed(a.pos, err)
 		}
 		return nil
 	}
 	at := len(f.arena)
-	arena, err := doc.Type{Kind: doc.TypeJSON}.Append(f.arena, v, a.column.what())
+	arena, err := doc.Type{Kind: doc.TypeJSON}.Append(f.arena, v, a.column.what)
 	if err != nil {
 		return placed(a.pos, err)
 	}
@@ -89,7 +88,7 @@ func (f *frame) setPath(col *column, r doc.Raw) error {
 		return err
 	}
 	f.arena = arena
-	return f.build.Set(col.slot, doc.Type{Kind: doc.TypeJSON}, doc.Raw(arena[at:]).Value(), col.what())
+	return f.build.Set(col.slot, doc.Type{Kind: doc.TypeJSON}, doc.Raw(arena[at:]).Value(), col.what)
 }
 
 // required are the fields of a schema that a document must hold.
@@ -121,13 +120,4 @@ func documentID(v doc.Value) (int64, error) {
 		}
 	}
 	return 0, fail.New(fail.Invalid, "id wants a positive int, got %s", doc.Describe(v))
-}
-
-// overlap reports whether two columns are one, or one lies inside the other.
-func overlap(a, b *column) bool {
-	if a.id || b.id || a.slot != b.slot {
-		return a.id && b.id
-	}
-	n := min(len(a.keys), len(b.keys))
-	return slices.Equal(a.keys[:n], b.keys[:n])
 }

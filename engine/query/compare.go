@@ -21,8 +21,8 @@ type operand struct {
 }
 
 func (o *operand) reset() {
+	clear(o.values)
 	*o = operand{values: kept(o.values), ints: kept(o.ints), folded: kept(o.folded)}
-	clear(o.values[:cap(o.values)])
 }
 
 var relations = map[syntax.Op]relation{
@@ -70,10 +70,13 @@ func (c *compiler) compare(rel relation, x, y node, pos syntax.Pos) (node, *prob
 		return n, &probe{column: x.column, rel: rel, operand: i}
 	}
 	x, y = x.as(y.kind), y.as(x.kind)
-	if y.constant && x.kind == doc.Timestamp {
+	switch {
+	case y.constant && x.kind == doc.Timestamp && y.kind != doc.Timestamp:
 		y = c.asTimestamp(y)
-	} else if x.constant && y.kind == doc.Timestamp {
+	case x.constant && y.kind == doc.Timestamp && x.kind != doc.Timestamp:
 		x = c.asTimestamp(x)
+	case x.constant != y.constant:
+		x, y = c.once(x), c.once(y)
 	}
 	a, b := x.eval, y.eval
 	test := func(f *frame) truth {
@@ -87,11 +90,22 @@ func (c *compiler) compare(rel relation, x, y node, pos syntax.Pos) (node, *prob
 	return predicate(test, x.constant && y.constant, pos), nil
 }
 
-// asTimestamp reads a constant that is compared with a timestamp as one: its text once a run.
-func (c *compiler) asTimestamp(n node) node {
-	if n.kind == doc.Timestamp {
+// once computes a constant that takes computing once a run.
+func (c *compiler) once(n node) node {
+	if !n.constant || n.fixed {
 		return n
 	}
+	eval := n.eval
+	i := c.bind(func(f *frame, o *operand) error {
+		o.value = eval(f)
+		return f.take()
+	})
+	n.eval = func(f *frame) doc.Value { return f.operands[i].value }
+	return n
+}
+
+// asTimestamp reads a constant that is compared with a timestamp as one: its text once a run.
+func (c *compiler) asTimestamp(n node) node {
 	given, pos := n.given(), n.pos
 	i := c.bind(func(f *frame, o *operand) error {
 		v := given(f)
@@ -140,7 +154,7 @@ func bindRelation(rel relation, col *column, constant node) func(*frame, *operan
 			o.first, o.last = between(rel, v)
 		} else {
 			var err error
-			if o.value, err = col.typ.Convert(v, col.what()); err != nil {
+			if o.value, err = col.typ.Convert(v, col.what); err != nil {
 				return placed(pos, err)
 			}
 			if whole(col.typ) {

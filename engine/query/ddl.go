@@ -121,7 +121,7 @@ func (c *compiler) createIndex(st *syntax.CreateIndex) error {
 	if col.id {
 		return errorAt(fail.Invalid, st.On.Pos, "id needs no index: documents are found by it already")
 	}
-	if err := indexable(st.Index, col.typ, col.what(), col.keys != nil, st.On.Pos); err != nil {
+	if err := indexable(st.Index, col.typ, col.what, col.keys != nil, st.On.Pos); err != nil {
 		return err
 	}
 	on := st.Collection.Text + "." + col.name

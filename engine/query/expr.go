@@ -151,89 +151,6 @@ func (n node) as(kind doc.Kind) node {
 	return n
 }
 
-// column is what a path names: the id, a field, or a value inside a json field.
-type column struct {
-	name string // as written: what indexes and messages call it
-	id   bool
-	slot int
-	typ  doc.Type
-	keys []string // inside a json field
-}
-
-// what names the column in an error.
-func (c *column) what() string {
-	if c.id {
-		return "id"
-	}
-	return "field " + c.name
-}
-
-// raw is the column's encoded value in d; not for the id.
-func (c *column) raw(d doc.Document) doc.Raw {
-	r := d.Field(c.slot)
-	if c.keys != nil {
-		return r.Path(c.keys)
-	}
-	return r
-}
-
-// eval is the column's value of the row.
-func (c *column) eval() evalFunc {
-	slot, keys := c.slot, c.keys
-	switch {
-	case c.id:
-		return func(f *frame) doc.Value { return doc.Value{Kind: doc.Int, N: uint64(f.doc.ID())} }
-	case keys != nil:
-		return func(f *frame) doc.Value { return f.doc.Field(slot).Path(keys).Value() }
-	}
-	return func(f *frame) doc.Value { return f.doc.Field(slot).Value() }
-}
-
-// kindOf is the kind of a type's values.
-func kindOf(t doc.Type) doc.Kind {
-	switch t.Kind {
-	case doc.TypeBool:
-		return doc.Bool
-	case doc.TypeInt:
-		return doc.Int
-	case doc.TypeFloat:
-		return doc.Float
-	case doc.TypeText:
-		return doc.Text
-	case doc.TypeBytes:
-		return doc.Bytes
-	case doc.TypeTimestamp:
-		return doc.Timestamp
-	case doc.TypeList:
-		return doc.List
-	}
-	return doc.Untyped
-}
-
-// resolve finds the column a path names.
-func resolve(s *doc.Schema, parts []string, pos syntax.Pos) (*column, error) {
-	name := strings.Join(parts, ".")
-	if parts[0] == "id" {
-		if len(parts) > 1 {
-			return nil, errorAt(fail.NotFound, pos, "%s has no field %s: id is an int", s.Name, name)
-		}
-		return &column{name: "id", id: true, typ: doc.Type{Kind: doc.TypeInt}}, nil
-	}
-	field := s.Field(parts[0])
-	if field == nil {
-		return nil, errorAt(fail.NotFound, pos, "%s has no field %s", s.Name, parts[0])
-	}
-	col := &column{name: name, slot: field.Slot, typ: field.Type}
-	if len(parts) > 1 {
-		if field.Type.Kind != doc.TypeJSON {
-			return nil, errorAt(fail.NotFound, pos, "%s has no field %s: %s is %s, and only json holds paths",
-				s.Name, name, parts[0], field.Type)
-		}
-		col.keys = parts[1:]
-	}
-	return col, nil
-}
-
 func (c *compiler) path(e *syntax.Path) (node, error) {
 	if c.schema == nil {
 		return node{}, errorAt(fail.Invalid, e.Pos, "%s, so it cannot read %s", c.why, strings.Join(e.Parts, "."))
@@ -243,14 +160,6 @@ func (c *compiler) path(e *syntax.Path) (node, error) {
 		return node{}, err
 	}
 	return columnNode(col, e.Pos), nil
-}
-
-func columnNode(col *column, pos syntax.Pos) node {
-	n := node{eval: col.eval(), kind: kindOf(col.typ), column: col, pos: pos}
-	if col.typ.Kind == doc.TypeBool && !col.id {
-		n.test = condition(n)
-	}
-	return n
 }
 
 // condition is the test of an expression whose value is a bool; any other value is unknown.

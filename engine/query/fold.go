@@ -1,6 +1,7 @@
 package query
 
 import (
+	"slices"
 	"sync"
 	"unicode"
 	"unicode/utf8"
@@ -24,26 +25,32 @@ func leastFold(r rune) rune {
 	return least
 }
 
-// appendFolded appends s with each letter in the form that stands for all its cases.
+// appendFolded appends s with each letter in the form that stands for all its cases. That form is never
+// longer than the letter.
 func appendFolded(dst, s []byte) []byte {
 	table := foldedTable()
+	dst = slices.Grow(dst, len(s))
+	at := len(dst)
+	dst = dst[:at+len(s)]
 	for i := 0; i < len(s); {
 		if c := s[i]; c < utf8.RuneSelf {
-			if 'a' <= c && c <= 'z' {
-				c -= 'a' - 'A'
-			}
-			dst = append(dst, c)
+			dst[at] = byte(table[c])
+			at++
 			i++
 			continue
 		}
 		r, n := utf8.DecodeRune(s[i:])
-		if int(r) < len(table) {
+		i += n
+		switch {
+		case r == utf8.RuneError: // or a byte that is no UTF-8
+			at += copy(dst[at:], s[i-n:i])
+			continue
+		case int(r) < len(table):
 			r = table[r]
-		} else {
+		default:
 			r = leastFold(r)
 		}
-		dst = utf8.AppendRune(dst, r)
-		i += n
+		at += utf8.EncodeRune(dst[at:], r)
 	}
-	return dst
+	return dst[:at]
 }

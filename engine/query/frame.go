@@ -66,8 +66,8 @@ func newFrame(p *Plan) *frame {
 
 func (f *frame) begin(env *Env, dst []byte) error {
 	f.ctx, f.params, f.now, f.out = env.Ctx, env.Params, env.Now.UnixMilli(), dst
-	if f.ctx != nil && f.ctx.Err() != nil {
-		return interrupted(f.ctx)
+	if err := f.interrupted(); err != nil {
+		return err
 	}
 	for _, b := range f.plan.binds {
 		if err := b(f); err != nil {
@@ -86,6 +86,9 @@ func (f *frame) end() {
 	}
 	f.arena, f.mark = kept(f.arena), 0
 	f.fold = kept(f.fold)
+	if cap(f.record) > keepBuffer {
+		f.build = doc.Builder{} // which held that document too
+	}
 	f.record, f.picked = kept(f.record), kept(f.picked)
 	f.walk.reset()
 	f.sorter.reset()
@@ -134,10 +137,17 @@ func placed(pos syntax.Pos, err error) error {
 	return &at
 }
 
-// interrupted is the error of a context that ended.
-func interrupted(ctx context.Context) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fail.New(fail.Timeout, "the statement ran out of time")
+// interrupted is the run's error once its context has ended.
+func (f *frame) interrupted() error {
+	if f.ctx == nil {
+		return nil
 	}
-	return &fail.Error{Kind: fail.Canceled, Message: "the statement was given up: its caller went away", Err: ctx.Err()}
+	err := f.ctx.Err()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return &fail.Error{Kind: fail.Timeout, Message: "the statement ran out of time", Err: err}
+	}
+	return &fail.Error{Kind: fail.Canceled, Message: "the statement was given up: its caller went away", Err: err}
 }

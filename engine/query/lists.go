@@ -73,7 +73,7 @@ func bindMembers(col *column, list node) func(*frame, *operand) error {
 				o.null = true
 				return nil
 			}
-			v, err := col.typ.Convert(v, col.what())
+			v, err := col.typ.Convert(v, col.what)
 			if err != nil {
 				return placed(pos, err)
 			}
@@ -163,7 +163,7 @@ func bindElement(col *column, constant node) func(*frame, *operand) error {
 			return err
 		}
 		var err error
-		o.value, err = typ.Convert(v, col.what())
+		o.value, err = typ.Convert(v, col.what)
 		return placed(pos, err)
 	}
 }

@@ -198,9 +198,10 @@ func (p *picker) count(f *frame, t Table) (int, error) {
 func (f *frame) visitDocument(d doc.Document) bool {
 	w := &f.walk
 	w.tested++
-	if w.tested%rowsPerCheck == 0 && f.ctx != nil && f.ctx.Err() != nil {
-		f.err = interrupted(f.ctx)
-		return false
+	if w.tested%rowsPerCheck == 0 {
+		if f.err = f.interrupted(); f.err != nil {
+			return false
+		}
 	}
 	f.doc = d
 	f.arena = f.arena[:f.mark]

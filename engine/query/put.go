@@ -12,6 +12,7 @@ import (
 type putPlan struct {
 	collection string
 	schema     *doc.Schema
+	fields     []*column // of the schema, as putObject meets them
 	must       []*doc.Field
 	insert     bool
 	rows       []putRow
@@ -41,6 +42,13 @@ func (c *compiler) put(st *syntax.Put) error {
 		return err
 	}
 	p := &putPlan{collection: schema.Name, schema: schema, must: required(schema), insert: st.Insert, param: st.Param, pos: st.Pos}
+	for i := range schema.Fields {
+		col, err := resolve(schema, []string{schema.Fields[i].Name}, st.Pos)
+		if err != nil {
+			return err
+		}
+		p.fields = append(p.fields, col)
+	}
 	c.why = p.verb() + " reads no document"
 	c.plan.params = st.Param
 	for _, object := range st.Rows {
@@ -166,27 +174,15 @@ func (p *putPlan) putObject(f *frame, w Writer, t Table, object doc.Raw) error {
 	f.arena = f.arena[:f.mark]
 	f.build.Reset(p.schema.Slots)
 	id := int64(0)
-	var paths []*column
 	var err error
 	object.Entries(func(key []byte, r doc.Raw) bool {
-		if string(key) == "id" {
+		if col := p.field(key); col != nil {
+			err = f.build.Set(col.slot, col.typ, r.Value(), col.what)
+		} else if string(key) == "id" {
 			id, err = documentID(r.Value())
-			return err == nil
+		} else {
+			err = p.putPath(f, object, string(key), r)
 		}
-		if field := fieldOf(p.schema, key); field != nil {
-			err = f.build.Set(field.Slot, field.Type, r.Value(), "field "+field.Name)
-			return err == nil
-		}
-		var col *column
-		if col, err = resolve(p.schema, strings.Split(string(key), "."), p.pos); err != nil {
-			return false
-		}
-		if other := clash(object, paths, col); other != "" {
-			err = fail.New(fail.Invalid, "%s and %s are both given", other, col.name)
-			return false
-		}
-		paths = append(paths, col)
-		err = f.setPath(col, r)
 		return err == nil
 	})
 	if err != nil {
@@ -195,25 +191,33 @@ func (p *putPlan) putObject(f *frame, w Writer, t Table, object doc.Raw) error {
 	return p.store(f, w, t, id, p.pos)
 }
 
-// fieldOf is the field that a key names, nil where none.
-func fieldOf(s *doc.Schema, key []byte) *doc.Field {
-	for i := range s.Fields {
-		if s.Fields[i].Name == string(key) {
-			return &s.Fields[i]
+// field is the field that a key names, nil where it names none.
+func (p *putPlan) field(key []byte) *column {
+	for _, col := range p.fields {
+		if col.name == string(key) {
+			return col
 		}
 	}
 	return nil
 }
 
-// clash names the key of an object that gives the same place as the path col; "" where none does.
-func clash(object doc.Raw, paths []*column, col *column) string {
-	field, _, _ := strings.Cut(col.name, ".")
-	if object.Key(field) != nil {
-		return field
+// putPath puts a value of an object under the path that is its key.
+func (p *putPlan) putPath(f *frame, object doc.Raw, key string, r doc.Raw) error {
+	col, err := resolve(p.schema, strings.Split(key, "."), p.pos)
+	if err != nil {
+		return err
 	}
-	for _, other := range paths {
-		if overlap(other, col) {
-			return other.name
+	if other := p.clash(object, col); other != "" {
+		return fail.New(fail.Invalid, "%s and %s are both given", other, key)
+	}
+	return f.setPath(col, r)
+}
+
+// clash names another key of the object that gives what is around the path col; "" where none does.
+func (p *putPlan) clash(object doc.Raw, col *column) string {
+	for i, c := range col.name {
+		if c == '.' && object.Key(col.name[:i]) != nil {
+			return col.name[:i]
 		}
 	}
 	return ""

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"slices"
 
 	"fenec/engine/doc"
@@ -15,34 +16,37 @@ type orderKey struct {
 // sorter puts documents in an order: all of them, or with a limit the first few, of which it keeps no more
 // than that many in a heap whose root is the last in order.
 type sorter struct {
-	keys  []orderKey
-	limit int // how many are wanted
-	docs  []doc.Document
-	vals  []doc.Value // of document i: vals[i*len(keys):]
-	order []int32     // documents by number: a heap once there are limit of them, at last in order
+	keys    []orderKey
+	limit   int            // how many are wanted
+	docs    []doc.Document // as they came
+	entries []sortEntry    // one for each of them: a heap once there are limit of them, at last in order
 }
 
-// maxSorted is how many documents one statement sorts: their numbers are int32s.
-const maxSorted = 1<<31 - 1
-
-func (s *sorter) begin(keys []orderKey, limit int) {
-	s.keys, s.limit = keys, min(limit, maxSorted)
+// sortEntry stands for one document. Its key orders most of them without a look at their bytes.
+type sortEntry struct {
+	key uint64 // the sort key of the value of the first of the order's keys, its bits turned around for desc
+	id  int64
+	doc int // in docs
 }
+
+func (s *sorter) begin(keys []orderKey, limit int) { s.keys, s.limit = keys, limit }
 
 // reset forgets the documents.
 func (s *sorter) reset() {
 	clear(s.docs)
-	clear(s.vals)
-	*s = sorter{docs: kept(s.docs), vals: kept(s.vals), order: kept(s.order)}
+	*s = sorter{docs: kept(s.docs), entries: kept(s.entries)}
 }
 
 // add takes a document.
 func (s *sorter) add(d doc.Document) {
+	key := doc.SortKey(s.keys[0].column.value(d))
+	if s.keys[0].desc {
+		key = ^key
+	}
 	n := len(s.docs)
 	if n < s.limit {
 		s.docs = append(s.docs, d)
-		s.vals = s.appendValues(s.vals, d)
-		s.order = append(s.order, int32(n))
+		s.entries = append(s.entries, sortEntry{key, d.ID(), n})
 		if n+1 == s.limit {
 			for i := n / 2; i >= 0; i-- {
 				s.sink(i)
@@ -50,70 +54,56 @@ func (s *sorter) add(d doc.Document) {
 		}
 		return
 	}
-	if n == 0 {
+	// The heap is full: d takes the place of the last in it where it comes before that one.
+	last := s.entries[0]
+	if key > last.key || key == last.key && s.compareTies(key, d, s.docs[last.doc]) >= 0 {
 		return
 	}
-	// A full heap: d stands in for the last of it if it comes before that one.
-	last := int(s.order[0])
-	if s.compareWith(d, last) >= 0 {
-		return
-	}
-	s.docs[last] = d
-	at := last * len(s.keys)
-	s.appendValues(s.vals[:at], d)
+	s.docs[last.doc] = d
+	s.entries[0] = sortEntry{key, d.ID(), last.doc}
 	s.sink(0)
 }
 
-func (s *sorter) appendValues(dst []doc.Value, d doc.Document) []doc.Value {
-	for _, k := range s.keys {
-		dst = append(dst, k.column.value(d))
+func (s *sorter) compare(a, b sortEntry) int {
+	if a.key != b.key {
+		return cmp.Compare(a.key, b.key)
 	}
-	return dst
+	if len(s.keys) == 1 && s.exact(a.key) {
+		return cmp.Compare(a.id, b.id)
+	}
+	return s.compareTies(a.key, s.docs[a.doc], s.docs[b.doc])
 }
 
-// compareWith orders d and kept document i.
-func (s *sorter) compareWith(d doc.Document, i int) int {
-	vals := s.vals[i*len(s.keys):]
-	for j, k := range s.keys {
-		if c := doc.Compare(k.column.value(d), vals[j]); c != 0 {
-			return k.signed(c)
+// exact reports whether documents with that key hold one value under the first of the order's keys.
+func (s *sorter) exact(key uint64) bool {
+	if s.keys[0].desc {
+		key = ^key
+	}
+	return doc.KeyExact(key)
+}
+
+// compareTies orders two documents that share a key.
+func (s *sorter) compareTies(key uint64, a, b doc.Document) int {
+	keys := s.keys
+	if s.exact(key) {
+		keys = keys[1:]
+	}
+	for _, k := range keys {
+		c := doc.Compare(k.column.value(a), k.column.value(b))
+		if c == 0 {
+			continue
 		}
-	}
-	return compareIDs(d, s.docs[i])
-}
-
-// compare orders kept documents i and j.
-func (s *sorter) compare(i, j int32) int {
-	n := len(s.keys)
-	a, b := s.vals[int(i)*n:], s.vals[int(j)*n:]
-	for x, k := range s.keys {
-		if c := doc.Compare(a[x], b[x]); c != 0 {
-			return k.signed(c)
+		if k.desc {
+			return -c
 		}
+		return c
 	}
-	return compareIDs(s.docs[i], s.docs[j])
-}
-
-func (k orderKey) signed(c int) int {
-	if k.desc {
-		return -c
-	}
-	return c
-}
-
-func compareIDs(a, b doc.Document) int {
-	switch x, y := a.ID(), b.ID(); {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
+	return cmp.Compare(a.ID(), b.ID())
 }
 
 // sink puts the heap's entry i where it belongs below.
 func (s *sorter) sink(i int) {
-	h := s.order
+	h := s.entries
 	for {
 		child := 2*i + 1
 		if child >= len(h) {
@@ -132,18 +122,10 @@ func (s *sorter) sink(i int) {
 
 // sorted visits the documents in order, the first skip of them left out, until fn is false.
 func (s *sorter) sorted(skip int, fn func(doc.Document) bool) {
-	slices.SortFunc(s.order, s.compare)
-	for _, i := range s.order[min(skip, len(s.order)):] {
-		if !fn(s.docs[i]) {
+	slices.SortFunc(s.entries, s.compare)
+	for _, e := range s.entries[min(skip, len(s.entries)):] {
+		if !fn(s.docs[e.doc]) {
 			return
 		}
 	}
-}
-
-// value is the column's value in d.
-func (c *column) value(d doc.Document) doc.Value {
-	if c.id {
-		return doc.IntValue(d.ID())
-	}
-	return c.raw(d).Value()
 }

@@ -17,8 +17,8 @@ func writer(s Reader, name string) (Writer, Table, error) {
 
 // pause looks at the context before the nth document is written, now and then.
 func (f *frame) pause(n int) error {
-	if n%rowsPerCheck == rowsPerCheck-1 && f.ctx != nil && f.ctx.Err() != nil {
-		return interrupted(f.ctx)
+	if n%rowsPerCheck == rowsPerCheck-1 {
+		return f.interrupted()
 	}
 	return nil
 }
@@ -131,11 +131,6 @@ func (c *compiler) set(st *syntax.Set) error {
 		}
 		if assigns[i].column.id {
 			return errorAt(fail.Invalid, item.Key.Pos, "the id of a document cannot be set")
-		}
-		for _, earlier := range assigns[:i] {
-			if overlap(earlier.column, assigns[i].column) {
-				return errorAt(fail.Invalid, item.Key.Pos, "%s and %s are both given", earlier.column.name, assigns[i].column.name)
-			}
 		}
 	}
 	must := required(schema)

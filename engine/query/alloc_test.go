@@ -1,0 +1,40 @@
+//go:build !race
+
+package query
+
+import "testing"
+
+// TestRunsAllocateLittle pins what a run allocates once its frame and its answer's buffer have grown. Under
+// the race detector the pool of frames forgets some on purpose.
+func TestRunsAllocateLittle(t *testing.T) {
+	s := newSegment(t, 10_000)
+	for _, tc := range []struct {
+		name   string
+		allocs float64
+	}{
+		{"get by id", 0},
+		{"get by three ids", 0},
+		{"count an int filter", 2},
+		{"page of an index", 2},
+		{"page of a sort", 2},
+		{"put", 0},
+		{"put a parameter", 0},
+		{"set by id", 0},
+	} {
+		for _, bm := range benchmarked {
+			if bm.name != tc.name {
+				continue
+			}
+			p := s.plan(t, bm.text)
+			env := &Env{Params: bm.params, Now: testNow}
+			dst := make([]byte, 0, 1<<16)
+			if n := testing.AllocsPerRun(20, func() {
+				if _, err := p.Run(env, s, dst); err != nil {
+					t.Fatal(err)
+				}
+			}); n > tc.allocs {
+				t.Errorf("%s allocates %v times, want no more than %v", tc.name, n, tc.allocs)
+			}
+		}
+	}
+}
