@@ -68,7 +68,9 @@ func (n *Node) answerFailure(r *http1.Request, err error, message string) http1.
 	case !known:
 		n.log.Error().Bytes("request", r.ID).Err(err).Msg("an unclassified error")
 		how.status, message = 500, "the request failed, the node's log says why"
-	case how.status == 500:
+	case kind == fail.Canceled:
+		n.log.Info().Bytes("request", r.ID).Msg("the client went away before its answer")
+	case how.status == 500 || how.status == 507:
 		n.log.Error().Bytes("request", r.ID).Err(err).Msg("a request failed")
 	}
 	if how.retry {

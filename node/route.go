@@ -86,7 +86,6 @@ func (h handler) Serve(r *http1.Request) http1.Answer { return h.node.Handle(r) 
 func (n *Node) Handle(r *http1.Request) http1.Answer {
 	a := n.handle(r)
 	n.metrics.answered(a.Status)
-	n.log.Debug().Bytes("request", r.ID).Str("method", r.Method).Bytes("path", r.Path).Int("status", a.Status).Msg("answered")
 	return a
 }
 
