@@ -170,11 +170,12 @@ func (l *Log) write(f vfs.File, group [][]byte, off int64) error {
 	return flush(l.gather)
 }
 
-// failLocked stops the log: everything that is not written whole is lost. It needs the turn to be free.
+// failLocked stops the log: what is staged and not written is lost. It needs the turn to be free.
 func (l *Log) failLocked(err error) {
 	l.err = err
 	l.first = l.written.ticket + 1
 	l.pending = nil
+	l.staged.offset = l.written.offset
 	l.free.Broadcast()
 }
 

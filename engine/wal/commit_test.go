@@ -141,6 +141,9 @@ func TestAfterAFailedSyncNothingIsWrittenOrSyncedAgain(t *testing.T) {
 	if fs.Count(crashfs.Write) != writes || fs.Count(crashfs.Sync) != syncs {
 		t.Fatal("the file was written or synced after a failed sync")
 	}
+	if size := int64(len(stored(t, fs))); l.Size() != size {
+		t.Fatalf("the log says %d bytes, the file has %d", l.Size(), size)
+	}
 	if list, err := words(fs, Options{}); err != nil || len(list) != 0 {
 		t.Fatalf("the file holds %q, %v: what was not answered is to be cut off", list, err)
 	}

@@ -135,7 +135,7 @@ func TestPowerLossAtEveryOperationKeepsWhatWasAnswered(t *testing.T) {
 	always := Policy{Always: true}
 	ops := operationsOfARun(t, always)
 	for k := 1; k <= ops+1; k++ {
-		for seed := range uint64(60) {
+		for seed := range uint64(40) {
 			fs := crashfs.New(seed)
 			fs.PowerOffAt(k)
 			h, err := run(fs, always)
@@ -167,7 +167,7 @@ func TestPowerLossAtEveryOperationKeepsWhatWasAnswered(t *testing.T) {
 func TestPowerLossWithoutSyncKeepsABlockWholeOrNotAtAll(t *testing.T) {
 	ops := operationsOfARun(t, Policy{})
 	for k := 1; k <= ops+1; k++ {
-		for seed := range uint64(60) {
+		for seed := range uint64(40) {
 			fs := crashfs.New(seed)
 			fs.PowerOffAt(k)
 			h, _ := run(fs, Policy{})

@@ -136,7 +136,7 @@ func (l *Log) Stage(kind Kind, rec []byte) Ticket {
 	return l.staged.ticket
 }
 
-// Size is the length of the file in bytes once everything staged is written.
+// Size is the length of the file in bytes once everything staged is written; after a failure, without what that lost.
 func (l *Log) Size() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 )
 
 func TestARewriteBesideWritersLosesAndDoublesNothing(t *testing.T) {
-	for _, policy := range []Policy{{Always: true}, {}} {
+	for _, policy := range []Policy{{Always: true}, {Every: time.Millisecond}, {}} {
 		fs, l := create(t, Options{Sync: policy})
 		var (
 			lock    sync.Mutex // the engine's
@@ -67,6 +67,11 @@ func TestARewriteBesideWritersLosesAndDoublesNothing(t *testing.T) {
 				t.Fatalf("the log has %d bytes after a rewrite of %d", l.Size(), size)
 			}
 			lock.Unlock()
+			checkSnapshot(t, l, func(last Ticket) []string {
+				lock.Lock()
+				defer lock.Unlock()
+				return staged[:last]
+			})
 		}
 		writers.Wait()
 		if err := l.Close(); err != nil {
@@ -78,6 +83,24 @@ func TestARewriteBesideWritersLosesAndDoublesNothing(t *testing.T) {
 		if n := fs.OpenFiles(); n != 0 {
 			t.Fatalf("%d files are left open", n)
 		}
+	}
+}
+
+// checkSnapshot asserts that a snapshot taken now holds exactly what was staged up to its last ticket.
+func checkSnapshot(t *testing.T, l *Log, staged func(last Ticket) []string) {
+	t.Helper()
+	s, size, err := l.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	image, err := io.ReadAll(io.NewSectionReader(s, 0, size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := words(store(t, image), Options{ReadOnly: true})
+	if want := staged(s.Last()); err != nil || !slices.Equal(list, want) {
+		t.Fatalf("a snapshot of ticket %d holds %d words, %v, want %d", s.Last(), len(list), err, len(want))
 	}
 }
 
