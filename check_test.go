@@ -18,6 +18,7 @@ func fenec(t *testing.T, args ...string) (int, string) {
 }
 
 func TestCheckReportsAndSalvages(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	node := startNode(t, dir)
 	tenant := makeTenant(t, node, "acme")
@@ -87,6 +88,7 @@ func TestCheckOfWhatIsNoDatabase(t *testing.T) {
 }
 
 func TestPing(t *testing.T) {
+	t.Parallel()
 	node := startNode(t, t.TempDir())
 	if code, out := fenec(t, "ping", node.url()); code != 0 || out != node.addr+" is well\n" {
 		t.Errorf("a node: exit code %d, %s", code, out)

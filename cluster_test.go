@@ -84,6 +84,7 @@ func other(node string) string {
 }
 
 func TestMovesWhileClientsWriteLoseNothing(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t)
 	w := startWriters(4, c.tenant)
 	w.more(t, 50)
@@ -116,6 +117,7 @@ func TestMovesWhileClientsWriteLoseNothing(t *testing.T) {
 // TestTheRouterKilledInTheMiddleOfMoves kills it at arbitrary moments of moves,
 // with writers running, and starts it again.
 func TestTheRouterKilledInTheMiddleOfMoves(t *testing.T) {
+	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -163,6 +165,7 @@ func TestTheRouterKilledInTheMiddleOfMoves(t *testing.T) {
 
 // TestANodeKilledInTheMiddleOfMoves kills the source or the target.
 func TestANodeKilledInTheMiddleOfMoves(t *testing.T) {
+	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -204,6 +207,7 @@ func TestANodeKilledInTheMiddleOfMoves(t *testing.T) {
 }
 
 func TestADrainedNodeIsEmptyAndNothingIsLost(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t)
 	for i := range 5 {
 		must(t, 201, "PUT", fmt.Sprintf("%s/_shard/tenants/t%d", c.router.Load().url(), i), `{"node": "n1"}`)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,6 +13,7 @@ import (
 )
 
 func TestEveryAnsweredWriteIsThereAfterSIGKILL(t *testing.T) {
+	t.Parallel()
 	for _, sync := range []string{"250", "always"} {
 		t.Run("sync "+sync, func(t *testing.T) {
 			dir := t.TempDir()
@@ -41,6 +43,7 @@ func TestEveryAnsweredWriteIsThereAfterSIGKILL(t *testing.T) {
 }
 
 func TestSIGTERMLosesNothingAndEndsWithZero(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	node := startNode(t, dir, "--sync", "off")
 	tenant := makeTenant(t, node, "acme")
@@ -57,6 +60,7 @@ func TestSIGTERMLosesNothingAndEndsWithZero(t *testing.T) {
 }
 
 func TestASecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
 	node := startNode(t, t.TempDir(), "--drain", "1h")
 	makeTenant(t, node, "acme")
 	// A request whose body never ends holds the drain up.
@@ -92,6 +96,7 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 }
 
 func TestASecondProcessOnADirectoryIsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	node := startNode(t, dir)
 	code, stderr := fails(t, "node", "--dir", dir, "--http", "127.0.0.1:0")
@@ -118,6 +123,7 @@ func TestASecondProcessOnADirectoryIsRefused(t *testing.T) {
 }
 
 func TestAPortThatIsTakenIsSaid(t *testing.T) {
+	t.Parallel()
 	node := startNode(t, t.TempDir())
 	code, stderr := fails(t, "node", "--dir", t.TempDir(), "--http", node.addr)
 	if want := "fenec: cannot listen on " + node.addr + ": address already in use\n"; code != exitFailed || stderr != want {
@@ -127,13 +133,31 @@ func TestAPortThatIsTakenIsSaid(t *testing.T) {
 }
 
 // mounted runs fenec in a mount namespace of its own, after the shell commands.
+// Whoever is not root is root in there.
 func mounted(t *testing.T, prepare string, args ...string) *exec.Cmd {
 	t.Helper()
 	script := prepare + ` && exec "$0" "$@"`
-	return exec.Command("unshare", append([]string{"-m", "bash", "-c", script, binary(t)}, args...)...)
+	namespaces := []string{"-m"}
+	if os.Geteuid() != 0 {
+		namespaces = []string{"-r", "-m"}
+	}
+	return exec.Command("unshare", slices.Concat(namespaces, []string{"bash", "-c", script, binary(t)}, args)...)
+}
+
+// inside runs a shell command in the mount namespace of a process.
+func inside(t *testing.T, p *process, command string) {
+	t.Helper()
+	args := []string{"-m", "-t", fmt.Sprint(p.cmd.Process.Pid), "bash", "-c", command}
+	if os.Geteuid() != 0 {
+		args = append([]string{"-U", "--preserve-credentials"}, args...)
+	}
+	if out, err := exec.Command("nsenter", args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v %s", command, err, out)
+	}
 }
 
 func TestAReadOnlyDirectoryIsRefusedUnlessToldSo(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	node := startNode(t, dir)
 	tenant := makeTenant(t, node, "acme")
@@ -158,6 +182,7 @@ func TestAReadOnlyDirectoryIsRefusedUnlessToldSo(t *testing.T) {
 }
 
 func TestAFullDiskAnswers507AndLosesNothing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	small := fmt.Sprintf("mount -t tmpfs -o size=2m tmpfs %s", dir)
 	p := startCommand(t, mounted(t, small, "node", "--dir", dir, "--http", "127.0.0.1:0", "--admin-token", adminToken, "--idle-close", "1"))
@@ -193,14 +218,7 @@ func TestAFullDiskAnswers507AndLosesNothing(t *testing.T) {
 		t.Errorf("the metrics do not tell of the failure:\n%s", metrics)
 	}
 	// Closed as idle and opened again it takes what fits, and has what it answered.
-	inside := func(command string) {
-		t.Helper()
-		enter := exec.Command("nsenter", "-m", "-t", fmt.Sprint(p.cmd.Process.Pid), "bash", "-c", command)
-		if out, err := enter.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v %s", command, err, out)
-		}
-	}
-	inside("mount -o remount,size=8m " + dir)
+	inside(t, p, "mount -o remount,size=8m "+dir)
 	eventually(t, "the tenant takes writes again", func() bool {
 		a, err := request("GET", p.url()+"/_admin/open", "")
 		if err != nil || strings.Contains(a.body, "acme") {
@@ -216,6 +234,7 @@ func TestAFullDiskAnswers507AndLosesNothing(t *testing.T) {
 }
 
 func TestFiveThousandTenantsAnswerWithFewFilesAndLittleMemory(t *testing.T) {
+	t.Parallel()
 	const tenants = 5000
 	dir := t.TempDir()
 	seed := startNode(t, dir, "--sync", "off")

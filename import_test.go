@@ -59,6 +59,7 @@ func clean(t *testing.T, tenant string, files ...string) {
 }
 
 func TestImport(t *testing.T) {
+	t.Parallel()
 	node := startNode(t, t.TempDir())
 	dir := t.TempDir()
 	tenants := 0
@@ -250,6 +251,7 @@ func eachOnce(t *testing.T, tenant string, n int) {
 }
 
 func TestAnImportKilledAtAnyMomentImportsEachLineOnce(t *testing.T) {
+	t.Parallel()
 	const lines = 10_000
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -287,18 +289,23 @@ func TestAnImportKilledAtAnyMomentImportsEachLineOnce(t *testing.T) {
 	node.stop()
 }
 
-// freePort is a port nobody listens on at the moment.
+// freePort is an address nobody listens on at the moment, and outside of the
+// range from which the system hands ports out.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		addr := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
+		if l, err := net.Listen("tcp", addr); err == nil {
+			l.Close()
+			return addr
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 func TestAnImportOutlivesANodeThatIsKilled(t *testing.T) {
+	t.Parallel()
 	const lines = 4000
 	dir, addr := t.TempDir(), freePort(t)
 	args := []string{"node", "--dir", dir, "--http", addr, "--admin-token", adminToken}
@@ -327,6 +334,7 @@ func TestAnImportOutlivesANodeThatIsKilled(t *testing.T) {
 }
 
 func TestAnImportThroughTheRouterOutlivesMoves(t *testing.T) {
+	t.Parallel()
 	const lines = 5000
 	c := startCluster(t)
 	ended := make(chan imported, 1)

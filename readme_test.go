@@ -48,6 +48,7 @@ const curl = `curl() { command curl -sS -w '%{stderr}%{http_code}\n' "$@" 2>>"$S
 // TestTheTourOfTheReadme runs every sh block of the README, in order and in one
 // shell, against a fenec up, with free ports in place of those printed.
 func TestTheTourOfTheReadme(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Symlink(binary(t), filepath.Join(dir, "fenec")); err != nil {
 		t.Fatal(err)

@@ -61,16 +61,16 @@ func serve(log zerolog.Logger, stop <-chan os.Signal, drain time.Duration, start
 		log.Info().Str("role", p.name).Str("addr", p.listener.Addr().String()).Str("version", version).Msg("listening")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	begun := make(chan error, 1)
+	begun, settled := make(chan error, 1), make(chan struct{})
 	go func() {
-		if started == nil {
-			begun <- nil
-			return
+		defer close(settled)
+		if started != nil {
+			begun <- started(ctx)
 		}
-		begun <- started(ctx)
 	}()
-	failure, running := wait(log, stop, begun, ended, len(parts))
+	running, failure := wait(log, stop, begun, ended, len(parts))
 	cancel()
+	<-settled
 	failure = errors.Join(failure, shutDown(log, drain, parts))
 	for range running {
 		<-ended
@@ -78,21 +78,21 @@ func serve(log zerolog.Logger, stop <-chan os.Signal, drain time.Duration, start
 	return failure
 }
 
-// wait blocks until it is time to shut down. It answers why, nil for a signal,
-// and how many parts have not yet ended.
-func wait(log zerolog.Logger, stop <-chan os.Signal, begun, ended <-chan error, running int) (error, int) {
+// wait blocks until it is time to shut down. It answers how many parts have not
+// yet ended, and why it is time: nil for a signal.
+func wait(log zerolog.Logger, stop <-chan os.Signal, begun, ended <-chan error, running int) (int, error) {
 	for {
 		select {
 		case s := <-stop:
 			log.Info().Str("signal", s.String()).Msg("draining; a second signal ends at once")
-			return nil, running
+			return running, nil
 		case err := <-begun:
 			if err != nil {
-				return err, running
+				return running, err
 			}
 			begun = nil
 		case err := <-ended:
-			return err, running - 1
+			return running - 1, err
 		}
 	}
 }

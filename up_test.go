@@ -72,6 +72,7 @@ func (up *upProcess) router(t *testing.T) string {
 }
 
 func TestUpPrintsThreeCurlLinesThatWorkOnEveryStart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for start := range 3 {
 		up := startUp(t, dir, "127.0.0.1:0")
@@ -103,6 +104,7 @@ func TestUpPrintsThreeCurlLinesThatWorkOnEveryStart(t *testing.T) {
 }
 
 func TestUpTwiceInOneDirectoryIsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	up := startUp(t, dir, "127.0.0.1:0")
 	second := exec.Command(binary(t), "up", "--listen", "127.0.0.1:0")
