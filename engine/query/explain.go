@@ -55,14 +55,10 @@ func (g *getPlan) steps(f *frame, rows int) {
 		f.step("count", "", -1, 1, "")
 	}
 	for i := range g.pick.routes {
-		if other := &g.pick.routes[i]; other != r {
-			g.passedOver(f, other)
-		}
+		g.passedOver(f, &g.pick.routes[i])
 	}
 	for i := range g.pick.walked {
-		if other := &g.pick.walked[i]; other != r {
-			g.passedOver(f, other)
-		}
+		g.passedOver(f, &g.pick.walked[i])
 	}
 	for _, t := range g.pick.terms {
 		if why := g.unindexed(f, t); why != "" {
@@ -79,15 +75,17 @@ func (g *getPlan) steps(f *frame, rows int) {
 	}
 }
 
+// passedOver says why an index was not gone by.
 func (g *getPlan) passedOver(f *frame, r *route) {
 	w := &f.walk
-	if r.on.id && w.route.kind != byScan && r.kind == byID {
-		f.step("not used", r.indexName(), -1, -1, "another index leads to fewer documents")
-		return
+	if w.route.on != nil && w.route.on.name == r.on.name {
+		return // it was, another way
 	}
-	note := fmt.Sprintf("it leads to %s of %d; a scan is cheaper", count(r.reach(f, w.table), "document"), w.table.Len())
-	if w.route.kind != byScan {
-		note = fmt.Sprintf("it leads to %s; %s is cheaper", count(r.reach(f, w.table), "document"), w.route.indexName())
+	note := "it leads to " + count(r.reach(f, w.table), "document")
+	if w.route.kind == byScan {
+		note += fmt.Sprintf(" of %d; a scan is cheaper", w.table.Len())
+	} else {
+		note += fmt.Sprintf("; %s is cheaper", w.route.indexName())
 	}
 	f.step("not used", r.indexName(), -1, -1, note)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// rowsPerCheck is how many rows a statement tests between two looks at its context.
+	// rowsPerCheck is how many rows, a power of two, a statement tests between two looks at its context.
 	rowsPerCheck = 4096
 	// keepBuffer is the largest buffer, in bytes, that a frame keeps from one run for the next.
 	keepBuffer = 1 << 20

@@ -198,13 +198,15 @@ func (p *picker) count(f *frame, t Table) (int, error) {
 func (f *frame) visitDocument(d doc.Document) bool {
 	w := &f.walk
 	w.tested++
-	if w.tested%rowsPerCheck == 0 {
+	if w.tested&(rowsPerCheck-1) == 0 {
 		if f.err = f.interrupted(); f.err != nil {
 			return false
 		}
 	}
 	f.doc = d
-	f.arena = f.arena[:f.mark]
+	if len(f.arena) != f.mark {
+		f.arena = f.arena[:f.mark]
+	}
 	if w.test != nil && w.test(f) != yes || f.err != nil {
 		return f.err == nil
 	}

@@ -20,6 +20,8 @@ type sorter struct {
 	limit   int            // how many are wanted
 	docs    []doc.Document // as they came
 	entries []sortEntry    // one for each of them: a heap once there are limit of them, at last in order
+	barred  bool           // the heap is full and the value of its last is the int or timestamp bar
+	bar     int64
 }
 
 // sortEntry stands for one document. Its key orders most of them without a look at their bytes.
@@ -39,6 +41,9 @@ func (s *sorter) reset() {
 
 // add takes a document.
 func (s *sorter) add(d doc.Document) {
+	if s.barred && s.beyond(d) {
+		return
+	}
 	key := doc.SortKey(s.keys[0].column.value(d))
 	if s.keys[0].desc {
 		key = ^key
@@ -51,6 +56,7 @@ func (s *sorter) add(d doc.Document) {
 			for i := n / 2; i >= 0; i-- {
 				s.sink(i)
 			}
+			s.raiseBar()
 		}
 		return
 	}
@@ -62,6 +68,32 @@ func (s *sorter) add(d doc.Document) {
 	s.docs[last.doc] = d
 	s.entries[0] = sortEntry{key, d.ID(), last.doc}
 	s.sink(0)
+	s.raiseBar()
+}
+
+// raiseBar notes the value that a document must not be beyond to be kept, where it is read at a glance.
+func (s *sorter) raiseBar() {
+	col := s.keys[0].column
+	if col.id || col.keys != nil || !whole(col.typ) {
+		return
+	}
+	v := col.value(s.docs[s.entries[0].doc])
+	s.barred, s.bar = v.Kind != doc.Null, v.Int()
+}
+
+// beyond reports whether d comes after everything in the full heap by the order's first key alone.
+func (s *sorter) beyond(d doc.Document) bool {
+	r := d.Field(s.keys[0].column.slot)
+	n, ok := r.Int()
+	if !ok {
+		if n, ok = r.Timestamp(); !ok {
+			return false
+		}
+	}
+	if s.keys[0].desc {
+		return n < s.bar
+	}
+	return n > s.bar
 }
 
 func (s *sorter) compare(a, b sortEntry) int {
