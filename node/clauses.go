@@ -231,7 +231,7 @@ func checkPath(where string, path []byte) error {
 		return fail.New(fail.Invalid, "%s wants the name of a field or a path, got %s", where, quoted(path))
 	}
 	if isConstant(path) {
-		return fail.New(fail.Invalid, "%s is a constant of the language: a field of that name cannot be asked for", quoted(path))
+		return fail.New(fail.NotFound, "there is no field %s: the word is a value", clipped(path))
 	}
 	return nil
 }

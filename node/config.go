@@ -25,7 +25,7 @@ type Config struct {
 	DataToken  string // opens the tenants' data; open to all where empty
 	AdminToken string // opens /_admin/, which is not there without one
 
-	Sync             wal.Policy
+	Sync             wal.Policy    // when a write answered is on disk; the zero value syncs as a tenant closes
 	IdleClose        time.Duration // a tenant nobody has used for so long is closed
 	MaxMemory        int64         // bytes the open tenants may hold together before idle ones are closed
 	MaxConnections   int           // 1024 where zero

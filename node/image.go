@@ -29,7 +29,13 @@ func (n *Node) sendImage(r *http1.Request, name string) http1.Answer {
 	if err != nil {
 		return n.answerError(r, err)
 	}
-	image, size, seq, err := t.db.OpenImage()
+	var image io.ReadCloser
+	var size int64
+	var seq uint64
+	err = n.withDescriptor(func() (err error) {
+		image, size, seq, err = t.db.OpenImage()
+		return err
+	})
 	if err != nil {
 		n.release(t)
 		return n.answerError(r, classified("the image cannot be opened", err))

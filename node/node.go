@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -178,6 +179,14 @@ func (n *Node) serveFile(file string) error {
 	}
 	n.single = n.newTenant("", db)
 	return nil
+}
+
+func (n *Node) openOrCreate(path string) (*engine.DB, error) {
+	_, err := n.fs.Stat(path)
+	if errors.Is(err, os.ErrNotExist) && !n.config.ReadOnly {
+		return engine.Create(path, n.engineOptions())
+	}
+	return engine.Open(path, n.engineOptions())
 }
 
 // Serve answers the connections of a listener until Shutdown, and then returns nil.

@@ -99,6 +99,25 @@ func TestRESTReads(t *testing.T) {
 	}
 }
 
+func TestFieldsMayBeCalledLikeKeywords(t *testing.T) {
+	r := start(t, Config{})
+	r.wantAdmin(201, "PUT", "tenants/x", "")
+	r.url += "/t/x"
+	r.play([]step{
+		{"a collection too", "POST", "/query", `{"query": "create collection all (not int, case int, order int, select int, limit int, count int, desc int, where text, in [text], by int, from int)"}`, 200, `{"message":...`},
+		{"a document", "POST", "/all", `{"not": 2, "case": 3, "order": 4, "select": 5, "limit": 6, "count": 7, "desc": 8, "where": "x", "in": ["y"]}`, 201, `{"inserted":1}`},
+		{"filters", "GET", "/all?not=2&case=3&count=7&desc=8&in=has.y&select=id", "", 200, `[{"id":1}]`},
+		{"not before operators", "GET", "/all?not=not.eq.1&case=not.in.(4)&desc=not.is.null&select=id", "", 200, `[{"id":1}]`},
+		{"selected", "GET", "/all?select=order,select,limit,count,desc,not,case,where,in,by,from", "", 200, `[{"order":4,"select":5,"limit":6,"count":7,"desc":8,"not":2,"case":3,"where":"x","in":["y"],"by":null,"from":null}]`},
+		{"ordered by", "GET", "/all?order=order.desc,select,limit,count.asc,desc.desc,not,case,where,by,from&limit=1&offset=0&select=id", "", 200, `[{"id":1}]`},
+		{"in where", "GET", "/all?where=limit=6+and+where='x'+and+not=2&select=id", "", 200, `[{"id":1}]`},
+		{"changed", "PATCH", "/all?not=2", `{"not": 3, "limit": 4, "select": 5, "where": "y"}`, 200, `{"updated":1}`},
+		{"deleted", "DELETE", "/all?not=3", ``, 200, `{"deleted":1}`},
+		{"all of it", "DELETE", "/all/all", ``, 200, `{"deleted":0}`},
+		{"a word that is a value is no field", "GET", "/all?true=1", ``, 404, `{"error":"there is no field true: the word is a value"}`},
+	})
+}
+
 func TestRESTWrites(t *testing.T) {
 	r := start(t, Config{})
 	r.wantAdmin(201, "PUT", "tenants/x", "")

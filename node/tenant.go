@@ -126,11 +126,14 @@ func (n *Node) openLocked(name string) (*tenant, error) {
 	}
 	n.budget.open.Add(1)
 	n.makeRoom(size)
-	h, err := n.readHold(name)
+	var h *hold
 	var db *engine.DB
-	if err == nil {
-		db, err = n.openFile(path)
-	}
+	err := n.withDescriptor(func() (err error) {
+		if h, err = n.readHold(name); err == nil {
+			db, err = engine.Open(path, n.engineOptions())
+		}
+		return err
+	})
 	if err == nil && h != nil {
 		if _, err = db.Freeze(); err != nil {
 			db.Close() // nothing was written to it
@@ -146,26 +149,18 @@ func (n *Node) openLocked(name string) (*tenant, error) {
 	return t, nil
 }
 
-// openFile opens a database; where the process has run out of descriptors it closes idle tenants until there is one.
-func (n *Node) openFile(path string) (*engine.DB, error) {
+// withDescriptor opens something; where the process has run out of descriptors it closes idle tenants until there is one.
+func (n *Node) withDescriptor(open func() error) error {
 	for {
-		db, err := engine.Open(path, n.engineOptions())
+		err := open()
 		if !isOutOfDescriptors(err) || !n.closeLeastUsed() {
-			return db, err
+			return err
 		}
 	}
 }
 
 func isOutOfDescriptors(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
-}
-
-func (n *Node) openOrCreate(path string) (*engine.DB, error) {
-	_, err := n.fs.Stat(path)
-	if errors.Is(err, os.ErrNotExist) && !n.config.ReadOnly {
-		return engine.Create(path, n.engineOptions())
-	}
-	return engine.Open(path, n.engineOptions())
 }
 
 // closeTenant syncs and closes a database nobody is in any more. It needs the gate.

@@ -1,0 +1,86 @@
+package node
+
+import (
+	"errors"
+	"os"
+
+	"fenec/engine"
+	"fenec/engine/fail"
+)
+
+func errTaken(name string) error {
+	return fail.New(fail.Conflict, "there is a tenant %s already", name)
+}
+
+// create makes an empty tenant and opens it.
+func (n *Node) create(name string) error {
+	unlock := n.gates.lock(name)
+	defer unlock()
+	found, err := n.exists(name)
+	if err != nil {
+		return err
+	}
+	if found {
+		return errTaken(name)
+	}
+	n.ending.RLock()
+	defer n.ending.RUnlock()
+	if n.ended {
+		return errStopping()
+	}
+	// A hold that lies here without its tenant is of one deleted as the node stopped; it is none of the new one's.
+	if err := n.removeHold(name); err != nil {
+		return err
+	}
+	n.budget.open.Add(1)
+	n.makeRoom(0)
+	var db *engine.DB
+	err = n.withDescriptor(func() (err error) {
+		db, err = engine.Create(n.path(name), n.engineOptions())
+		return err
+	})
+	if err != nil {
+		n.budget.open.Add(-1)
+		if errors.Is(err, os.ErrExist) {
+			return errTaken(name)
+		}
+		return classified("the tenant cannot be made", err)
+	}
+	n.refusals.forget(name)
+	n.metrics.opened.Inc()
+	t := n.newTenant(name, db)
+	n.makeRoom(0)
+	n.registry.put(t)
+	return nil
+}
+
+// classified gives an error of the file system its kind; one that has a kind keeps it.
+func classified(what string, err error) error {
+	if fail.KindOf(err) != 0 {
+		return err
+	}
+	return storageError(what, err)
+}
+
+// delete closes a tenant once the requests in it have ended, and removes it, damaged or not.
+func (n *Node) delete(name string) error {
+	unlock := n.gates.lock(name)
+	defer unlock()
+	if err := n.mustExist(name); err != nil {
+		return err
+	}
+	if t := n.registry.get(name); t != nil {
+		t.shut()
+		_ = n.closeTenant(t) // logged there; the file goes anyway
+	}
+	// The file goes first, and is gone from the disk, before its hold does: a node that stops in between must not come
+	// back with the file taking writes.
+	if err := n.fs.Remove(n.path(name)); err != nil {
+		return storageError("the tenant cannot be removed", err)
+	}
+	if err := n.fs.SyncDir(n.dir); err != nil {
+		return storageError("the tenant's removal cannot be synced", err)
+	}
+	n.refusals.forget(name)
+	return n.removeHold(name)
+}
