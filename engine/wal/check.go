@@ -39,16 +39,21 @@ func Check(fs vfs.FS, path string, visit func(offset int64, kind Kind, payload [
 		return Report{}, storageError("read", err)
 	}
 	c := checker{data: data, visit: visit, report: Report{Size: int64(len(data))}}
-	c.header, err = parseFileHeader(data)
-	if err != nil {
+	var bad error
+	c.header, bad = parseFileHeader(data)
+	short := c.header.base > c.report.Size // and the header is whole
+	if bad != nil && !short {
 		salt, ok := recoverSalt(data)
 		if !ok {
-			return c.report, err
+			return c.report, bad
 		}
 		c.header = fileHeader{salt: salt}
-		c.damaged(0, fileHeaderSize, err)
+		c.damaged(0, fileHeaderSize, bad)
 	}
 	c.run()
+	if short {
+		c.damaged(c.report.Size, c.report.Size, bad)
+	}
 	return c.report, nil
 }
 
