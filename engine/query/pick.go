@@ -11,7 +11,6 @@ import (
 
 // picker finds a statement's rows: those its terms hold for, in its order, one page of them.
 type picker struct {
-	table  string
 	terms  []term
 	scan   route
 	routes []route // the others that narrow the rows
@@ -32,7 +31,7 @@ type bound struct {
 
 // picker compiles the clauses that choose rows. limit and offset may be nil.
 func (c *compiler) picker(where syntax.Expr, order []syntax.OrderKey, limit, offset syntax.Expr) (*picker, error) {
-	p := &picker{table: c.schema.Name}
+	p := &picker{}
 	var err error
 	if p.terms, err = c.where(where); err != nil {
 		return nil, err
