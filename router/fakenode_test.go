@@ -56,12 +56,21 @@ func newFakeNode(t testing.TB, name string) *fakeNode {
 	return n
 }
 
+// cutting has a function decide what becomes of each request from now on; nil lets everything pass.
+func (n *fakeNode) cutting(cut func(n *fakeNode, r *http.Request) verdict) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.cut = cut
+}
+
 func (n *fakeNode) addr() string { return n.server.Listener.Addr().String() }
 
 func (n *fakeNode) serve(w http.ResponseWriter, r *http.Request) {
-	v := pass
-	if n.cut != nil {
-		v = n.cut(n, r)
+	n.mu.Lock()
+	cut, v := n.cut, pass
+	n.mu.Unlock()
+	if cut != nil {
+		v = cut(n, r)
 	}
 	switch v {
 	case before:

@@ -15,15 +15,14 @@ func (rt *Router) forward(r *http1.Request, name []byte) http1.Answer {
 	if !t.routed() {
 		return noTenant(string(name))
 	}
-	var h hops
-	h.scan(r.Headers)
-	if err := h.refusal(); err != nil {
+	ex := exchange{router: rt, request: r}
+	ex.hops.scan(r.Headers)
+	if err := ex.hops.refusal(); err != nil {
 		return err.Answer()
 	}
-	var body []byte
 	if r.HasBody() {
 		var err error
-		if body, err = r.Body(http1.MaxBody); err != nil {
+		if ex.body, err = r.Body(http1.MaxBody); err != nil {
 			return refused(err)
 		}
 		// The body took its time: the tenant may have moved.
@@ -31,7 +30,7 @@ func (rt *Router) forward(r *http1.Request, name []byte) http1.Answer {
 			return noTenant(string(name))
 		}
 	}
-	ex := exchange{router: rt, request: r, hops: &h, body: body, silence: rt.transport.silence + waits(r)}
+	ex.silence = rt.transport.silence + waits(r)
 	answer, away := ex.run(t.node)
 	if away {
 		// The node does not hold the tenant. Where it has moved since it was looked up, its new node answers.
@@ -64,7 +63,7 @@ const largeAnswer = 32 << 10
 type exchange struct {
 	router  *Router
 	request *http1.Request
-	hops    *hops
+	hops    hops
 	body    []byte
 	silence time.Duration
 }
@@ -106,7 +105,7 @@ func (ex *exchange) try(w *wire, l *link) (answer http1.Answer, away bool, faile
 	r := ex.request
 	w.serve(r)
 	began := time.Now()
-	w.out = appendRequest(w.out[:0], r, ex.hops, l, len(ex.body))
+	w.out = appendRequest(w.out[:0], r, &ex.hops, l, len(ex.body))
 	rest := ex.body
 	if len(rest) <= joinedBody {
 		w.out, rest = append(w.out, rest...), nil

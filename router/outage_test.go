@@ -78,7 +78,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{t: t, fs: crashfs.New(seed)}
 	for _, name := range []string{"n1", "n2"} {
 		n := newFakeNode(t, name)
-		n.cut = w.request
+		n.cutting(w.request)
 		w.nodes = append(w.nodes, n)
 	}
 	w.boot()

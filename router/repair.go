@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"sync"
 	"time"
@@ -111,8 +112,8 @@ func (rt *Router) repairRound() bool {
 		if rt.ctx.Err() != nil {
 			return false
 		}
-		end, busy := rt.tenantOps.begin(name, "repaired")
-		if busy != "" {
+		end, _ := rt.tenantOps.try(name, repaired)
+		if end == nil {
 			continue // whoever is at it puts it right or owes it anew
 		}
 		err := rt.repair(rt.dir.tenants.find(name), away)
@@ -203,10 +204,37 @@ func (rt *Router) clearCopy(ctx context.Context, api nodeAPI, tenant string) err
 	if err != nil || !exists {
 		return err
 	}
-	if !found.Frozen && !found.Held && found.Seq != 0 {
-		rt.log.Error().Str("tenant", tenant).Str("node", api.name).
-			Msg("a node holds a copy of a tenant that is elsewhere, and takes writes to it: it is left alone, delete it there by hand")
-		return nil
+	if !found.Frozen && !found.Held {
+		live := false
+		if found.Seq == 0 {
+			live, err = rt.isLive(ctx, api, tenant)
+		}
+		if err != nil {
+			return err
+		}
+		if live || found.Seq != 0 {
+			rt.log.Error().Str("tenant", tenant).Str("node", api.name).
+				Msg("a node holds a copy of a tenant that is elsewhere, and takes writes to it: it is left alone, delete it there by hand")
+			return nil
+		}
 	}
 	return api.remove(ctx, tenant)
+}
+
+// isLive reports whether a copy is the very one that requests are routed to, because one node is recorded under two
+// names: it is frozen under one of them and looked at under the other. It is thawed again only where it is live.
+func (rt *Router) isLive(ctx context.Context, api nodeAPI, tenant string) (bool, error) {
+	t := rt.dir.tenants.find(tenant)
+	if !t.routed() {
+		return false, nil
+	}
+	token := rand.Text()
+	if _, err := api.freeze(ctx, tenant, token); err != nil {
+		return false, err
+	}
+	routed, exists, err := t.node.api().state(ctx, tenant)
+	if err != nil || exists && routed.Token == token {
+		return true, errors.Join(err, api.thaw(ctx, tenant, token))
+	}
+	return false, nil
 }
