@@ -74,13 +74,10 @@ func ceiling(typ doc.Type, kind doc.Kind) index.Bound {
 	return index.Bound{Unbounded: true}
 }
 
-// higher is the lower bound that leaves less.
+// higher is the lower bound that leaves less; b is not unbounded.
 func higher(a, b index.Bound) index.Bound {
-	switch {
-	case a.Unbounded:
+	if a.Unbounded {
 		return b
-	case b.Unbounded:
-		return a
 	}
 	if c := doc.Compare(a.Value, b.Value); c > 0 || c == 0 && !a.Inclusive {
 		return a

@@ -10,36 +10,25 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// function compiles a call of one function of the language.
-type function struct {
-	least, most int // arguments it takes; most 0 for any number
-	compile     func(c *compiler, args []node, pos syntax.Pos) (node, error)
-}
+// function compiles a call with as many arguments as the function takes, which the parser counted.
+type function func(args []node, pos syntax.Pos) (node, error)
 
 var functions = map[string]function{
-	"lower":     {1, 1, textFunction("lower", unicode.ToLower)},
-	"upper":     {1, 1, textFunction("upper", unicode.ToUpper)},
-	"len":       {1, 1, lenFunction},
-	"coalesce":  {1, 0, coalesceFunction},
-	"now":       {0, -1, nowFunction},
-	"timestamp": {1, 1, timestampFunction},
-	"abs":       {1, 1, absFunction},
-	"round":     {1, 1, roundFunction},
-	"bucket":    {2, 2, bucketFunction},
+	"lower":     textFunction("lower", unicode.ToLower),
+	"upper":     textFunction("upper", unicode.ToUpper),
+	"len":       lenFunction,
+	"coalesce":  coalesceFunction,
+	"now":       nowFunction,
+	"timestamp": timestampFunction,
+	"abs":       absFunction,
+	"round":     roundFunction,
+	"bucket":    bucketFunction,
 }
 
-// vectorFunctions are the functions of a type that is still to come.
-var vectorFunctions = map[string]bool{"cosine": true, "l2": true, "dot": true, "norm": true, "normalize": true}
-
 func (c *compiler) call(e *syntax.Call) (node, error) {
-	fn, ok := functions[e.Name]
-	switch {
-	case vectorFunctions[e.Name]:
-		return node{}, errorAt(fail.Unsupported, e.Pos, "%s comes with a later version", e.Name)
-	case !ok:
-		return node{}, errorAt(fail.Invalid, e.Pos, "there is no function %s", e.Name)
-	case len(e.Args) < fn.least || fn.most > 0 && len(e.Args) > fn.most || fn.most < 0 && len(e.Args) > 0:
-		return node{}, errorAt(fail.Invalid, e.Pos, "%s takes %s, got %d", e.Name, fn.takes(), len(e.Args))
+	compile, ok := functions[e.Name]
+	if !ok {
+		return node{}, errorAt(fail.Unsupported, e.Pos, "the function %s comes with a later version", e.Name)
 	}
 	args := make([]node, len(e.Args))
 	constant := true
@@ -50,20 +39,9 @@ func (c *compiler) call(e *syntax.Call) (node, error) {
 		}
 		constant = constant && args[i].constant
 	}
-	n, err := fn.compile(c, args, e.Pos)
+	n, err := compile(args, e.Pos)
 	n.constant, n.pos = constant, e.Pos
 	return n, err
-}
-
-// takes says how many arguments the function takes.
-func (fn function) takes() string {
-	switch {
-	case fn.most == 0:
-		return "one argument or more"
-	case fn.most < 0:
-		return "no arguments"
-	}
-	return count(fn.least, "argument")
 }
 
 // wants refuses an argument that is known to be of another kind.
@@ -79,8 +57,8 @@ func wants(name, what string, n node, kinds ...doc.Kind) error {
 	return errorAt(fail.Invalid, n.pos, "%s wants %s, got %s", name, what, n.kind)
 }
 
-func textFunction(name string, each func(rune) rune) func(*compiler, []node, syntax.Pos) (node, error) {
-	return func(_ *compiler, args []node, pos syntax.Pos) (node, error) {
+func textFunction(name string, each func(rune) rune) function {
+	return func(args []node, pos syntax.Pos) (node, error) {
 		if err := wants(name, "text", args[0], doc.Text); err != nil {
 			return node{}, err
 		}
@@ -106,7 +84,7 @@ func textFunction(name string, each func(rune) rune) func(*compiler, []node, syn
 
 // lenFunction counts the characters of a text, the bytes of bytes, the items of a list, the keys of an
 // object.
-func lenFunction(_ *compiler, args []node, pos syntax.Pos) (node, error) {
+func lenFunction(args []node, pos syntax.Pos) (node, error) {
 	if err := wants("len", "text, bytes, a list or an object", args[0], doc.Text, doc.Bytes, doc.List, doc.Object); err != nil {
 		return node{}, err
 	}
@@ -127,7 +105,7 @@ func lenFunction(_ *compiler, args []node, pos syntax.Pos) (node, error) {
 	}}, nil
 }
 
-func coalesceFunction(_ *compiler, args []node, _ syntax.Pos) (node, error) {
+func coalesceFunction(args []node, _ syntax.Pos) (node, error) {
 	evals := make([]evalFunc, len(args))
 	kinds := make([]doc.Kind, len(args))
 	for i, a := range args {
@@ -143,12 +121,12 @@ func coalesceFunction(_ *compiler, args []node, _ syntax.Pos) (node, error) {
 	}}, nil
 }
 
-func nowFunction(*compiler, []node, syntax.Pos) (node, error) {
+func nowFunction([]node, syntax.Pos) (node, error) {
 	return node{kind: doc.Timestamp, eval: func(f *frame) doc.Value { return doc.TimestampValue(f.now) }}, nil
 }
 
 // timestampFunction reads ISO-8601 text or epoch milliseconds.
-func timestampFunction(_ *compiler, args []node, pos syntax.Pos) (node, error) {
+func timestampFunction(args []node, pos syntax.Pos) (node, error) {
 	if err := wants("timestamp", "text or milliseconds", args[0], doc.Text, doc.Int, doc.Float, doc.Decimal, doc.Timestamp); err != nil {
 		return node{}, err
 	}
@@ -166,7 +144,7 @@ func timestampFunction(_ *compiler, args []node, pos syntax.Pos) (node, error) {
 	}}, nil
 }
 
-func absFunction(_ *compiler, args []node, pos syntax.Pos) (node, error) {
+func absFunction(args []node, pos syntax.Pos) (node, error) {
 	if err := wants("abs", "a number", args[0], doc.Int, doc.Float, doc.Decimal); err != nil {
 		return node{}, err
 	}
@@ -192,7 +170,7 @@ func absFunction(_ *compiler, args []node, pos syntax.Pos) (node, error) {
 }
 
 // roundFunction rounds to a whole number, halves away from zero. An int stays what it is.
-func roundFunction(_ *compiler, args []node, pos syntax.Pos) (node, error) {
+func roundFunction(args []node, pos syntax.Pos) (node, error) {
 	if err := wants("round", "a number", args[0], doc.Int, doc.Float, doc.Decimal); err != nil {
 		return node{}, err
 	}
@@ -211,7 +189,7 @@ func roundFunction(_ *compiler, args []node, pos syntax.Pos) (node, error) {
 }
 
 // bucketFunction is the start of the span of ms milliseconds, counted from 1970, that holds a timestamp.
-func bucketFunction(_ *compiler, args []node, pos syntax.Pos) (node, error) {
+func bucketFunction(args []node, pos syntax.Pos) (node, error) {
 	if err := wants("bucket", "a timestamp", args[0], doc.Timestamp); err != nil {
 		return node{}, err
 	}

@@ -173,15 +173,6 @@ func condition(n node) testFunc {
 	}
 }
 
-// cond compiles an expression that must be a condition.
-func (c *compiler) cond(e syntax.Expr, what string) (testFunc, error) {
-	n, err := c.expr(e)
-	if err != nil {
-		return nil, err
-	}
-	return n.condition(what)
-}
-
 // condition is n as a test; what names who wants one.
 func (n node) condition(what string) (testFunc, error) {
 	if n.test != nil {

@@ -11,9 +11,6 @@ import (
 
 // in compiles `x in [..]` and `x in $1`.
 func (c *compiler) in(x, y node, pos syntax.Pos) (node, *probe, error) {
-	if y.list == nil && y.bare == nil && y.kind != doc.List && y.kind != doc.Untyped {
-		return node{}, nil, errorAt(fail.Invalid, y.pos, "in wants a list, got %s", y.kind)
-	}
 	if x.column != nil && y.constant {
 		i := c.bind(bindMembers(x.column, y))
 		n := predicate(memberTest(x.column, i), false, pos)
@@ -112,7 +109,11 @@ func eachMember(f *frame, list node, add func(doc.Value, syntax.Pos) error) erro
 	if err := f.take(); err != nil {
 		return err
 	}
-	if v.Kind != doc.List {
+	switch v.Kind {
+	case doc.List:
+	case doc.Null:
+		return add(v, list.pos) // no list at all is as unknown as a member
+	default:
 		return errorAt(fail.Invalid, list.pos, "in wants a list, got %s", v.Kind)
 	}
 	var err error

@@ -77,8 +77,10 @@ func (c *compiler) order(p *picker, order []syntax.OrderKey) error {
 	p.byID, p.downID = key.column.id && !key.desc, key.column.id && key.desc
 	if !key.column.id && indexOn(c.schema, key.column.name) == doc.IndexSorted {
 		ranged := rangedOn(p.terms, key.column)
-		p.walked = []route{{kind: byOrder, on: key.column, index: doc.IndexSorted, probes: ranged,
-			rest: remaining(p.terms, ranged...), desc: key.desc}}
+		p.walked = []route{{
+			kind: byOrder, on: key.column, index: doc.IndexSorted, probes: ranged,
+			rest: remaining(p.terms, ranged...), desc: key.desc,
+		}}
 	}
 	return nil
 }
