@@ -31,6 +31,9 @@ func describe(v Value) string {
 	case Bool:
 		return fmt.Sprintf("bool %t", v.Bool())
 	case Int, Float, Decimal:
+		if f := v.Float(); v.Kind == Float && f-f != 0 {
+			return "a number that is not finite"
+		}
 		return "number " + short(AppendValueJSON(nil, v))
 	case Text, Untyped:
 		return "text " + quoteShort(v.B)

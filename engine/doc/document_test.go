@@ -247,13 +247,11 @@ func FuzzDocument(f *testing.F) {
 			if slot < d.Slots() {
 				again.SetRaw(slot, r)
 			}
-			if !valid || v.Kind == Bytes || v.Kind == Timestamp {
+			if !valid {
 				continue
 			}
-			if back, err := ParseJSON(nil, out); err != nil && !strings.Contains(err.Error(), "nested") {
-				if !bytes.Contains(r, []byte{tagTimestamp}) && !bytes.Contains(r, []byte{tagBytes}) {
-					t.Fatalf("slot %d is written %s, which does not read: %v (%x)", slot, out, err, back)
-				}
+			if _, err := ParseJSON(nil, out); err != nil && !strings.Contains(err.Error(), "nested") {
+				t.Fatalf("slot %d is written %s, which does not read: %v", slot, out, err)
 			}
 			if stored, err := (Type{Kind: TypeJSON}).Append(nil, v, "f"); err == nil && !r.IsNull() && !ValidRaw(stored) {
 				t.Fatalf("slot %d is stored as %x", slot, stored)

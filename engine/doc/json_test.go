@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,7 +12,6 @@ import (
 	"fenec/engine/fail"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -309,8 +309,8 @@ func FuzzParseJSON(f *testing.F) {
 		if err := d.Decode(&want); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(normalize(want), tree(raw)); diff != "" {
-			t.Fatalf("%q: %s", text, diff)
+		if got := tree(raw); !reflect.DeepEqual(normalize(want), got) { // a diff takes too long where lists lie deep
+			t.Fatalf("%q: got %v, want %v", text, got, want)
 		}
 		out := AppendJSON(nil, raw)
 		again, err := ParseJSON(nil, out)

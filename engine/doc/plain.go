@@ -52,8 +52,8 @@ func appendPlainAt(dst []byte, v Value, what string, depth int) ([]byte, error) 
 
 // checkPlain refuses the scalars that no json value holds.
 func checkPlain(v Value, what string) error {
-	if f := v.Float(); v.Kind == Float && (math.IsInf(f, 0) || math.IsNaN(f)) {
-		return fail.New(fail.Invalid, "%s wants json, got a number that is not finite", what)
+	if f := v.Float(); v.Kind == Float && f-f != 0 {
+		return Type{Kind: TypeJSON}.wants(v, what)
 	}
 	if v.Kind == Text && !utf8.Valid(v.B) {
 		return fail.New(fail.Invalid, "%s wants json, got invalid UTF-8", what)

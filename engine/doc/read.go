@@ -230,74 +230,71 @@ func (p *parser) object(dst []byte) ([]byte, error) {
 // string appends the string that begins here, its length first.
 func (p *parser) string(dst []byte) ([]byte, error) {
 	p.at++
-	start := p.at
-	for {
-		p.at += plain(p.text[p.at:])
-		if p.at == len(p.text) {
-			return nil, p.unexpected("the end of a string")
-		}
-		switch c := p.text[p.at]; {
-		case c == '"':
-			content := p.text[start:p.at]
-			p.at++
-			return append(appendLength(dst, len(content)), content...), nil
-		case c >= 0x80:
-			n, ok := runes(p.text[p.at:])
-			p.at += n
-			if !ok {
-				return nil, p.unexpected("text")
-			}
-		case c == '\\':
-			return p.escaped(dst, start)
-		default:
-			return nil, p.unexpected("an escape for a control character")
-		}
+	content, err := p.run()
+	if err != nil {
+		return nil, err
 	}
+	if p.text[p.at] == '\\' {
+		return p.escaped(dst, content)
+	}
+	p.at++
+	return append(appendLength(dst, len(content)), content...), nil
 }
 
-// escaped appends a string that begins at start and has its first escape here.
-func (p *parser) escaped(dst []byte, start int) ([]byte, error) {
-	// The length before the content is known once the escapes are read: room is kept for the longest it can be and what
-	// was not needed is closed up.
-	end := bytes.IndexByte(p.text[p.at:], '"')
-	if end < 0 {
-		p.at = len(p.text)
+// run reads text up to the next quote or backslash.
+func (p *parser) run() ([]byte, error) {
+	start := p.at
+	p.at += plain(p.text[start:])
+	content := p.text[start:p.at]
+	if !utf8.Valid(content) {
+		p.at = start + validLength(content)
+		return nil, p.unexpected("text")
+	}
+	if p.at == len(p.text) {
 		return nil, p.unexpected("the end of a string")
 	}
+	if p.text[p.at] < ' ' {
+		return nil, p.unexpected("an escape for a control character")
+	}
+	return content, nil
+}
+
+// validLength is where the first bytes are that are no UTF-8.
+func validLength(s []byte) int {
+	n := 0
+	for n < len(s) {
+		r, w := utf8.DecodeRune(s[n:])
+		if r == utf8.RuneError && w == 1 {
+			break
+		}
+		n += w
+	}
+	return n
+}
+
+// escaped appends a string of which content comes before its first escape, which begins here.
+func (p *parser) escaped(dst, content []byte) ([]byte, error) {
+	// The length comes first and is known last: there is room for the longest it can be, and what was too much is
+	// closed up.
 	at := len(dst)
 	const room = binary.MaxVarintLen32
 	dst = append(dst, make([]byte, room)...)
-	dst = append(dst, p.text[start:p.at]...)
-	for {
-		n := plain(p.text[p.at:])
-		dst = append(dst, p.text[p.at:p.at+n]...)
-		p.at += n
-		if p.at == len(p.text) {
-			return nil, p.unexpected("the end of a string")
+	dst = append(dst, content...)
+	for p.text[p.at] == '\\' {
+		var err error
+		if dst, err = p.escape(dst); err != nil {
+			return nil, err
 		}
-		switch c := p.text[p.at]; {
-		case c == '"':
-			p.at++
-			content := dst[at+room:]
-			w := binary.PutUvarint(dst[at:], uint64(len(content)))
-			copy(dst[at+w:], content)
-			return dst[:at+w+len(content)], nil
-		case c >= 0x80:
-			n, ok := runes(p.text[p.at:])
-			dst = append(dst, p.text[p.at:p.at+n]...)
-			p.at += n
-			if !ok {
-				return nil, p.unexpected("text")
-			}
-		case c == '\\':
-			var err error
-			if dst, err = p.escape(dst); err != nil {
-				return nil, err
-			}
-		default:
-			return nil, p.unexpected("an escape for a control character")
+		if content, err = p.run(); err != nil {
+			return nil, err
 		}
+		dst = append(dst, content...)
 	}
+	p.at++
+	content = dst[at+room:]
+	w := binary.PutUvarint(dst[at:], uint64(len(content)))
+	copy(dst[at+w:], content)
+	return dst[:at+w+len(content)], nil
 }
 
 // escape appends what the escape that begins here stands for.

@@ -190,7 +190,7 @@ func (t Type) toFloat(v Value, what string) (Value, error) {
 	f := number.Float64()
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		if number.Kind == Float {
-			return Value{}, fail.New(fail.Invalid, "%s wants float, got a number that is not finite", what)
+			return Value{}, t.wants(number, what)
 		}
 		return Value{}, fail.New(fail.Invalid, "%s wants float, got %s, which is past its range", what, describe(number))
 	}

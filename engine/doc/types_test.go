@@ -124,7 +124,7 @@ func TestValuesOfAnotherTypeAreRefused(t *testing.T) {
 		{"int", FloatValue(1 << 63), `field f wants int, got number 9223372036854776000, which is past 64 bits`},
 		{"int", decimalOf("9223372036854775808"), `field f wants int, got number 9223372036854775808, which is past 64 bits`},
 		{"int", decimalOf("-1e400"), `field f wants int, got number -1e+400, which is past 64 bits`},
-		{"int", FloatValue(math.NaN()), `field f wants int, got number null`},
+		{"int", FloatValue(math.NaN()), `field f wants int, got a number that is not finite`},
 		{"int", BoolValue(true), `field f wants int, got bool true`},
 		{"int", TimestampValue(0), `field f wants int, got timestamp 1970-01-01T00:00:00Z`},
 		{"float", text("1"), `field f wants float, got text "1"`},

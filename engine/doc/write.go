@@ -18,7 +18,7 @@ func AppendJSON(dst []byte, r Raw) []byte {
 	switch r[0] {
 	case tagText:
 		if content, ok := r.content(); ok {
-			return AppendQuoted(dst, content)
+			return appendText(dst, content)
 		}
 	case tagInt:
 		if len(r) >= fixedSize {
@@ -85,7 +85,7 @@ func appendObjectJSON(dst []byte, r Raw) []byte {
 		if !first {
 			dst = append(dst, ',')
 		}
-		dst = append(AppendQuoted(dst, key), ':')
+		dst = append(appendText(dst, key), ':')
 		dst = AppendJSON(dst, value)
 		b = rest
 	}
@@ -139,13 +139,13 @@ const (
 )
 
 // special marks in its high bits the bytes of a word that cannot stand in a JSON string as they are: control characters,
-// quotes, backslashes, and bytes past ASCII, which may be broken UTF-8. Only the lowest mark is exact.
+// quotes and backslashes. Only the lowest mark is exact.
 func special(w uint64) uint64 {
 	quote, slash := w^everyByte*'"', w^everyByte*'\\'
-	return (w | (w-everyByte*0x20)&^w | (quote-everyByte)&^quote | (slash-everyByte)&^slash) & highBits
+	return ((w-everyByte*0x20)&^w | (quote-everyByte)&^quote | (slash-everyByte)&^slash) & highBits
 }
 
-// plain is the length of the run at the head of s that can stand in a JSON string as it is, bytes past ASCII not counted.
+// plain is the length of the run at the head of s that can stand in a JSON string as it is, if it is UTF-8.
 func plain(s []byte) int {
 	i := 0
 	for ; len(s)-i >= 8; i += 8 {
@@ -153,61 +153,48 @@ func plain(s []byte) int {
 			return i + bits.TrailingZeros64(m)/8
 		}
 	}
-	for i < len(s) && s[i] >= 0x20 && s[i] < 0x80 && s[i] != '"' && s[i] != '\\' {
+	for i < len(s) && s[i] >= 0x20 && s[i] != '"' && s[i] != '\\' {
 		i++
 	}
 	return i
 }
 
+// AppendQuoted appends s as a JSON string. Bytes that are no UTF-8 become U+FFFD each.
+func AppendQuoted(dst, s []byte) []byte {
+	if !utf8.Valid(s) {
+		s = []byte(string([]rune(string(s))))
+	}
+	return appendText(dst, s)
+}
+
 const hexDigits = "0123456789abcdef"
 
-// AppendQuoted appends s as a JSON string. Bytes that are no UTF-8 become U+FFFD.
-func AppendQuoted(dst, s []byte) []byte {
+// appendText is AppendQuoted for what is known to be UTF-8, as all that is stored is.
+func appendText(dst, s []byte) []byte {
 	dst = append(dst, '"')
 	for {
 		n := plain(s)
 		dst = append(dst, s[:n]...)
-		s = s[n:]
-		if len(s) == 0 {
+		if n == len(s) {
 			return append(dst, '"')
 		}
-		switch c := s[0]; {
-		case c >= 0x80:
-			n, ok := runes(s)
-			dst = append(dst, s[:n]...)
-			s = s[n:]
-			if !ok {
-				dst = append(dst, "\uFFFD"...)
-				s = s[1:]
-			}
-			continue
-		case c == '"' || c == '\\':
+		c := s[n]
+		s = s[n+1:]
+		switch c {
+		case '"', '\\':
 			dst = append(dst, '\\', c)
-		case c == '\n':
+		case '\n':
 			dst = append(dst, `\n`...)
-		case c == '\r':
+		case '\r':
 			dst = append(dst, `\r`...)
-		case c == '\t':
+		case '\t':
 			dst = append(dst, `\t`...)
-		case c == '\b':
+		case '\b':
 			dst = append(dst, `\b`...)
-		case c == '\f':
+		case '\f':
 			dst = append(dst, `\f`...)
 		default:
 			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 		}
-		s = s[1:]
 	}
-}
-
-// runes is the length of the run of whole runes past ASCII at the head of s; ok is false where it ends at broken UTF-8.
-func runes(s []byte) (n int, ok bool) {
-	for n < len(s) && s[n] >= 0x80 {
-		_, w := utf8.DecodeRune(s[n:])
-		if w == 1 {
-			return n, false
-		}
-		n += w
-	}
-	return n, true
 }
