@@ -1,0 +1,77 @@
+package router
+
+import (
+	"bufio"
+	"bytes"
+	"net/http"
+	"strings"
+	"testing"
+
+	"fenec/internal/http1"
+)
+
+// kept is what of a head goes on, by way of the parser the router uses.
+func kept(t *testing.T, head string) (lines string, ok bool) {
+	t.Helper()
+	rep, err := http1.ParseResponse([]byte("HTTP/1.1 204 No Content\r\n"+head+"\r\n"), "GET")
+	if err != nil {
+		return "", false
+	}
+	var h hops
+	h.scan(rep.Headers)
+	return string(h.appendLines(nil, rep.Head, rep.Headers)), true
+}
+
+// FuzzKeptHeaders compares what goes on with what net/http reads of the same head: nothing about the connection is left
+// in it, nothing else is missing, and the order stays.
+func FuzzKeptHeaders(f *testing.F) {
+	for _, seed := range []string{
+		"", "A: 1\r\n", "Connection: close\r\nB: 2\r\n", "connection: x , y\r\nX: 1\r\nZ: 2\r\ny:3\r\n", "TE:\r\nT: \r\n",
+		"Connection: a\r\nConnection: b\r\nA: 1\r\nB: 2\r\nC:\t3 \r\n", "Proxy-X: 1\r\nproxy: 2\r\nFenec-RouterX: 3\r\nfenec-route: 4\r\n",
+		"Connection: ,,\r\nUpgrade: h2c\r\nupgrades: 1\r\nKeep-Alive: 5\r\nExpect: x\r\nTrailer: y\r\n", "Connection: connection\r\n",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, head string) {
+		lines, ok := kept(t, head)
+		if !ok {
+			return
+		}
+		theirs, err := http.ReadResponse(bufio.NewReader(strings.NewReader("HTTP/1.1 204 No Content\r\n"+head+"\r\n")), nil)
+		if err != nil {
+			return // stricter than we are in what it does not need here
+		}
+		named := map[string]bool{}
+		for _, value := range theirs.Header["Connection"] {
+			for _, member := range strings.Split(value, ",") {
+				named[strings.ToLower(strings.Trim(member, " \t"))] = true
+			}
+		}
+		var want bytes.Buffer
+		for _, line := range strings.SplitAfter(head, "\r\n") {
+			name, _, _ := strings.Cut(strings.ToLower(line), ":")
+			switch {
+			case name == "connection", name == "keep-alive", name == "te", name == "trailer", name == "transfer-encoding",
+				name == "upgrade", name == "expect", strings.HasPrefix(name, "proxy-"), strings.HasPrefix(name, "fenec-router"):
+			case named[name] && name != "close" && name != "":
+			default:
+				want.WriteString(line)
+			}
+		}
+		if lines != want.String() {
+			t.Errorf("of %q goes on %q, want %q", head, lines, want.String())
+		}
+	})
+}
+
+// FuzzWaits: whatever a client says, the wait is between nothing and the bound.
+func FuzzWaits(f *testing.F) {
+	for _, seed := range []string{"", "0", "250", "5s", "-1", "-5s", "9999999999999", "1h", "x", "1e3"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if d := parseWait([]byte(text)); d < 0 {
+			t.Errorf("%q is a wait of %s", text, d)
+		}
+	})
+}
