@@ -5,11 +5,16 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -286,6 +291,47 @@ func TestAnImportKilledAtAnyMomentImportsEachLineOnce(t *testing.T) {
 	}
 	eachOnce(t, tenant, lines)
 	clean(t, tenant, file+".fenec-import")
+	node.stop()
+}
+
+// lossy forwards to a node and loses every third answer of a batch, after the
+// node has run it.
+func lossy(t *testing.T, node *process) *httptest.Server {
+	t.Helper()
+	var batches atomic.Int64
+	target, err := url.Parse(node.url())
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := httputil.NewSingleHostReverseProxy(target)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/batch") || batches.Add(1)%3 != 0 {
+			forward.ServeHTTP(w, r)
+			return
+		}
+		lost := httptest.NewRecorder()
+		forward.ServeHTTP(lost, r)
+		if batches.Load()%2 == 0 {
+			panic(http.ErrAbortHandler) // the connection breaks
+		}
+		http.Error(w, `{"error":"node n1 broke off"}`, http.StatusBadGateway)
+	}))
+	t.Cleanup(func() { http.DefaultTransport.(*http.Transport).CloseIdleConnections(); proxy.Close() })
+	return proxy
+}
+
+func TestABatchWhoseAnswerIsLostIsNotDoubled(t *testing.T) {
+	t.Parallel()
+	const lines = 300
+	node := startNode(t, t.TempDir())
+	tenant := makeTenant(t, node, "acme")
+	proxy := lossy(t, node)
+	got := runImporter(t, many(lines)+"bad\n", "--url", proxy.URL+"/t/acme", "--collection", "writes", "--batch", "10")
+	if got.code != 0 || !strings.HasPrefix(got.stdout, "imported 300 documents") {
+		t.Errorf("%+v", got)
+	}
+	eachOnce(t, tenant, lines)
+	clean(t, tenant)
 	node.stop()
 }
 
