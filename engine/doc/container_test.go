@@ -45,7 +45,7 @@ func TestSettingAPath(t *testing.T) {
 				}
 				return
 			}
-			if got := string(AppendJSON(nil, raw)); got != tc.want || !ValidRaw(raw) {
+			if got := string(AppendJSON(nil, raw)); got != tc.want || !wholeValue(raw) {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})

@@ -140,7 +140,7 @@ func Validate(d Document) error {
 		if r == nil {
 			continue
 		}
-		if n := size(r); n != len(r) || r[0] == tagNull || !valid(r, MaxNesting+1) {
+		if r[0] == tagNull || !wholeValue(r) {
 			return fail.New(fail.Damaged, "document %d has broken bytes in slot %d", d.ID(), slot)
 		}
 	}

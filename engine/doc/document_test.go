@@ -212,7 +212,7 @@ func TestWhatNoWriterWritesIsNotValid(t *testing.T) {
 		"nothing":                              {},
 		"too deep":                             deep,
 	} {
-		if ValidRaw(raw) {
+		if wholeValue(raw) {
 			t.Errorf("%s passes for a value", name)
 		}
 	}
@@ -253,7 +253,7 @@ func FuzzDocument(f *testing.F) {
 			if _, err := ParseJSON(nil, out); err != nil && !strings.Contains(err.Error(), "nested") {
 				t.Fatalf("slot %d is written %s, which does not read: %v", slot, out, err)
 			}
-			if stored, err := (Type{Kind: TypeJSON}).Append(nil, v, "f"); err == nil && !r.IsNull() && !ValidRaw(stored) {
+			if stored, err := (Type{Kind: TypeJSON}).Append(nil, v, "f"); err == nil && !r.IsNull() && !wholeValue(stored) {
 				t.Fatalf("slot %d is stored as %x", slot, stored)
 			}
 		}

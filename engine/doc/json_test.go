@@ -58,7 +58,7 @@ func TestJSONIsWrittenCanonically(t *testing.T) {
 			if got := encode(t, tc.want); !Equal(got.Value(), raw.Value()) {
 				t.Errorf("%s reads back as something else", tc.want)
 			}
-			if !ValidRaw(raw) {
+			if !wholeValue(raw) {
 				t.Error("what was read is not valid")
 			}
 		})
@@ -147,7 +147,7 @@ func TestJSONRoundTrips(t *testing.T) {
 		if again := AppendJSON(nil, back[len("before"):]); !bytes.Equal(again, text) {
 			t.Fatalf("%s reads back as %s", text, again)
 		}
-		if !json.Valid(text) || !ValidRaw(plain) {
+		if !json.Valid(text) || !wholeValue(plain) {
 			t.Fatalf("not valid: %s", text)
 		}
 	})
@@ -300,7 +300,7 @@ func FuzzParseJSON(f *testing.F) {
 			}
 			return
 		}
-		if !ValidRaw(raw) {
+		if !wholeValue(raw) {
 			t.Fatalf("%q: encoded as what is not valid", text)
 		}
 		d := json.NewDecoder(bytes.NewReader(text))

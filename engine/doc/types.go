@@ -3,7 +3,6 @@ package doc
 import (
 	"encoding/base64"
 	"math"
-	"strings"
 	"unicode/utf8"
 
 	"fenec/engine/fail"
@@ -32,32 +31,6 @@ var typeNames = [...]string{
 type Type struct {
 	Kind TypeKind
 	Elem TypeKind // of a list's elements, 0 for every other kind
-}
-
-// ParseType reads a type by its name in the language, int or [text].
-func ParseType(name string) (Type, error) {
-	if inner, ok := strings.CutPrefix(name, "["); ok {
-		inner, ok = strings.CutSuffix(inner, "]")
-		elem, err := ParseType(strings.TrimSpace(inner))
-		if err != nil {
-			return Type{}, err
-		}
-		if !ok || elem.Kind == TypeList {
-			return Type{}, fail.New(fail.Invalid, "%s is no type: a list is written [text] and holds no lists", quoteShort([]byte(name)))
-		}
-		return Type{Kind: TypeList, Elem: elem.Kind}, nil
-	}
-	for k := TypeBool; k < TypeList; k++ {
-		if typeNames[k] == name {
-			return Type{Kind: k}, nil
-		}
-	}
-	for _, later := range []string{"vector", "sparse"} {
-		if name == later || strings.HasPrefix(name, later+"<") {
-			return Type{}, fail.New(fail.Unsupported, "the type %s comes with a later version", later)
-		}
-	}
-	return Type{}, fail.New(fail.Invalid, "%s is no type; there are bool, int, float, text, bytes, timestamp, json and lists of them such as [text]", quoteShort([]byte(name)))
 }
 
 // String is the type's name in the language.

@@ -7,8 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// ValidRaw tells whether r is one whole value, as Append would write it, for bytes that come from outside.
-func ValidRaw(r Raw) bool { return len(r) > 0 && size(r) == len(r) && valid(r, MaxNesting+1) }
+// wholeValue tells whether r is one whole value, as Append would write it. A list field of json values nests one deeper than
+// they do.
+func wholeValue(r Raw) bool { return len(r) > 0 && size(r) == len(r) && valid(r, MaxNesting+1) }
 
 // valid tells whether the inside of r, whose size is known to be right, is as Append would write it.
 func valid(r Raw, depth int) bool {

@@ -17,8 +17,10 @@ import (
 // drawValue draws values of all kinds that often share a key or are equal.
 func drawValue(t *rapid.T, label string) doc.Value {
 	texts := []string{"", "a", "a\x00", "abcdefg", "abcdefgh", "abcdefghi", "abcdefgz", "abcdefg\x00", "b"}
-	numbers := []string{"0", "-0.0", "1", "1.0", "1.5", "-1", "1e300", "-1e300", "9007199254740993", "9007199254740992.0", "0.1",
-		"0.10000000000000001", "0.100000000000000005551115123125782702", "9223372036854775807", "9223372036854775808", "1e400", "-1e400", "5e-324"}
+	numbers := []string{
+		"0", "-0.0", "1", "1.0", "1.5", "-1", "1e300", "-1e300", "9007199254740993", "9007199254740992.0", "0.1",
+		"0.10000000000000001", "0.100000000000000005551115123125782702", "9223372036854775807", "9223372036854775808", "1e400", "-1e400", "5e-324",
+	}
 	switch rapid.IntRange(0, 7).Draw(t, label+" kind") {
 	case 0:
 		return doc.Value{}
