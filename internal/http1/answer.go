@@ -9,7 +9,7 @@ import (
 // Answer is what a handler answers. Its slices must stay as they are until the
 // answer is written; those taken from the Request may be part of it.
 type Answer struct {
-	Status  int
+	Status  int      // 200 to 599; anything else without Raw is answered 500
 	Headers []Header // beside Date, Content-Length, Transfer-Encoding, Connection and X-Request-Id, which the loop writes
 	Body    []byte
 

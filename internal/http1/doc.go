@@ -5,7 +5,8 @@
 // A connection is one goroutine: it reads a head into a buffer it keeps,
 // parses it in one pass, calls the Handler, writes the answer and waits for the
 // next request. Nothing reads in the background. In the common case a request
-// costs one read, one write and no allocation.
+// costs one read, one write and no allocation; deadlines are set only where the
+// one the socket has would come too late.
 //
 // # Goroutines
 //
@@ -16,8 +17,9 @@
 //
 // # Locks
 //
-// Server.mu guards the set of connections and listeners; peer.mu guards what a
-// request's context has learnt of its client. They are never held together.
+// Server.mu guards the sets of connections and listeners, peer.mu what a
+// request's context has learnt of its client. Shutdown takes peer.mu while it
+// holds Server.mu; nothing takes them the other way round.
 //
 // # Framing
 //

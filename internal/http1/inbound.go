@@ -82,7 +82,7 @@ func (in *inbound) read(p []byte, until time.Time) (int, error) {
 const forever = 100 * 365 * 24 * time.Hour
 
 func (in *inbound) arm(until time.Time) error {
-	if in.pulse > 0 {
+	if in.pulse > 0 && in.awake != nil {
 		if next := time.Now().Add(in.pulse); until.IsZero() || next.Before(until) {
 			until = next
 		}

@@ -33,14 +33,15 @@ func (r *Request) discard() bool {
 	return r.body.ended()
 }
 
-// refuse answers a head that cannot be served, or a connection past the cap; the
-// connection ends.
+// refuse answers a head that cannot be served, or a connection past the cap, and
+// the connection ends.
 func (c *conn) refuse(a Answer) {
 	r := &c.req
 	if r.ID == nil {
 		r.ID = c.makeID()
 	}
 	r.body.fail(400, "the request was refused")
+	c.now = time.Now()
 	if c.send(r, &a, true) == nil {
 		c.linger(r)
 	}

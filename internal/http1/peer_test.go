@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// await waits for a condition, and fails the test where it never holds.
+// await waits for a condition and fails the test where it never holds.
 func await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !holds(); runtime.Gosched() {

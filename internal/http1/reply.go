@@ -16,8 +16,10 @@ func (c *conn) answer() bool {
 	if !ok {
 		a = ErrorAnswer(500, "the request could not be served")
 		a.Close = true
+	} else if a.Raw == nil && (a.Status < 200 || a.Status > 599) {
+		a = ErrorAnswer(500, "the request was given no answer")
 	}
-	closing := a.Close || r.close || c.server.draining.Load() || !r.discardable()
+	closing := a.Close || !r.KeepAlive()
 	c.skip, c.now = r.ctx.seal(), time.Now()
 	err := c.send(r, &a, closing)
 	if a.Stream != nil {

@@ -49,7 +49,9 @@ func (r *Request) HasBody() bool { return r.chunked || r.length > 0 }
 
 // KeepAlive reports whether the connection outlives this request as things
 // stand: an Answer with Raw bytes says so itself.
-func (r *Request) KeepAlive() bool { return !r.close && !r.conn.server.draining.Load() }
+func (r *Request) KeepAlive() bool {
+	return !r.close && !r.conn.server.draining.Load() && r.discardable()
+}
 
 // Context is the request's: its Err is set once the client has reset the
 // connection, or was found gone, or the server stops without waiting. Asking

@@ -69,10 +69,21 @@ func (u *Upstream) Fresh() bool {
 // answers are prompt, and should be given the same interval each time.
 func (u *Upstream) Watch(interval time.Duration, awake func() error) {
 	u.awake = awake
-	if awake != nil && (u.pulse == 0 || interval < u.pulse) {
+	if awake == nil {
+		return
+	}
+	if u.pulse == 0 || interval < u.pulse {
 		u.armed = time.Time{} // the deadline may be one set without a pulse
 	}
 	u.pulse = interval
+}
+
+// Trim lets go of a buffer that a long answer made large: for a connection that
+// is put by, once nothing of its last answer is needed.
+func (u *Upstream) Trim() {
+	if u.start == u.end && len(u.buf) > keepBuffer {
+		u.rest()
+	}
 }
 
 // Send writes a request: its head, and its body where it is at hand. What of
