@@ -3,6 +3,7 @@ package syntax
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"fenec/engine/doc"
@@ -40,10 +41,7 @@ func drawLiteral(t *rapid.T) *Literal {
 		v = doc.IntValue(rapid.Int64().Draw(t, "int"))
 	case 2:
 		f := rapid.Float64().Filter(func(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }).Draw(t, "float")
-		if f == 0 {
-			f = 0 // there is one zero
-		}
-		v = doc.FloatValue(f)
+		v, _ = doc.ParseNumber(strconv.AppendFloat(nil, f, 'e', -1, 64)) // which may be an int64
 	case 3:
 		digits := rapid.StringMatching(`-?[1-9][0-9]{18,30}\.[0-9]{5,20}[1-9]`).Draw(t, "decimal")
 		v, _ = doc.ParseNumber([]byte(digits))
