@@ -269,13 +269,11 @@ func (x *pairs) load(all []pair) {
 		if a.key != b.key {
 			return cmp.Compare(a.key, b.key)
 		}
-		if x.value != nil && !doc.KeyExact(a.key) {
-			if c := doc.Compare(x.value(a.id), x.value(b.id)); c != 0 {
-				return c
-			}
-		}
 		return cmp.Compare(a.id, b.id)
 	})
+	if x.value != nil {
+		x.settle(all)
+	}
 	x.n = len(all)
 	x.firsts, x.pages = nil, nil
 	if len(all) == 0 {
@@ -287,6 +285,37 @@ func (x *pairs) load(all []pair) {
 		n := min(filled, len(all))
 		page := append(make([]pair, 0, room(n)), all[:n]...)
 		x.firsts, x.pages = append(x.firsts, page[0].key), append(x.pages, page)
+		all = all[n:]
+	}
+}
+
+// settle puts the entries of each key that leaves it open in the order of their values, of which it asks for each once.
+func (x *pairs) settle(all []pair) {
+	type valued struct {
+		value doc.Value
+		id    int64
+	}
+	var run []valued
+	for len(all) > 1 {
+		key, n := all[0].key, 1
+		for n < len(all) && all[n].key == key {
+			n++
+		}
+		if n > 1 && !doc.KeyExact(key) {
+			run = run[:0]
+			for _, e := range all[:n] {
+				run = append(run, valued{x.value(e.id), e.id})
+			}
+			slices.SortFunc(run, func(a, b valued) int {
+				if c := doc.Compare(a.value, b.value); c != 0 {
+					return c
+				}
+				return cmp.Compare(a.id, b.id)
+			})
+			for i := range run {
+				all[i].id = run[i].id
+			}
+		}
 		all = all[n:]
 	}
 }

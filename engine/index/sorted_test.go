@@ -205,6 +205,31 @@ func TestSortedAsksForNoValueWhereTheKeyIsExact(t *testing.T) {
 	}
 }
 
+func TestSortedAsksForEachValueOnceWhenItIsBuilt(t *testing.T) {
+	const n = 5000
+	asked := 0
+	x := NewSorted(func(id int64) doc.Value { asked++; return doc.TextValue(longText(id * 7919 % n)) })
+	x.Build(n, func(add func(doc.Value, int64)) {
+		for id := int64(1); id <= n; id++ {
+			add(doc.TextValue(longText(id*7919%n)), id)
+		}
+	})
+	if asked > n {
+		t.Errorf("asked for %d values of %d documents", asked, n)
+	}
+	next := int64(0)
+	x.Range(Bound{Unbounded: true}, Bound{Unbounded: true}, false, func(id int64) bool {
+		if id*7919%n != next {
+			t.Fatalf("document %d comes at place %d", id, next)
+		}
+		next++
+		return true
+	})
+	if next != n {
+		t.Errorf("%d documents, want %d", next, n)
+	}
+}
+
 func TestSortedWalksDownAPageOfManyEqualValuesAtOnce(t *testing.T) {
 	asked := 0
 	long := []byte("a text longer than a key holds")
