@@ -36,7 +36,7 @@ check: ## vet, staticcheck, gofumpt, the layout, go.mod
 	$(GO) mod tidy -diff
 
 fuzz: ## run each fuzz target for FUZZTIME (20s)
-	@grep -rhoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' -H . | sed -E 's|^(.*)/[^/]*:func (Fuzz.*)$$|\1 \2|' | sort | \
+	@grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's|^(.*)/[^/]*:func (Fuzz.*)$$|\1 \2|' | sort | \
 	while read -r package target; do \
 		echo "== $$package $$target"; \
 		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" || exit 1; \

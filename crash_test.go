@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,29 +63,79 @@ func TestSIGTERMLosesNothingAndEndsWithZero(t *testing.T) {
 	node.stop()
 }
 
-func TestASecondSignalEndsAtOnce(t *testing.T) {
-	t.Parallel()
-	node := startNode(t, t.TempDir(), "--drain", "1h")
-	makeTenant(t, node, "acme")
-	// A request whose body never ends holds the drain up.
-	held := exec.Command("bash", "-c", fmt.Sprintf(
-		`exec 3<>/dev/tcp/%s; printf 'POST /t/acme/query HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{' >&3; echo sent; read -r line <&3`,
-		strings.Replace(node.addr, ":", "/", 1)))
-	out, err := held.StdoutPipe()
+// halfSent opens a connection and sends a write of which the last byte is kept
+// back.
+func halfSent(t *testing.T, node *process, tenant string) (conn net.Conn, last string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", node.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := held.Start(); err != nil {
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(patience))
+	body := `{"n": 1}`
+	path := strings.TrimPrefix(tenant, node.url()) + "/writes"
+	// The answer to a request before it tells that the node has read this far.
+	_, err = fmt.Fprintf(conn, "GET /_health HTTP/1.1\r\nHost: x\r\n\r\nPOST %s HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n",
+		path, len(body))
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { held.Process.Kill(); held.Wait() }()
-	if _, err := out.Read(make([]byte, 1)); err != nil {
+	read := bufio.NewReader(conn)
+	for _, want := range []int{200, 100} {
+		response, err := http.ReadResponse(read, nil)
+		if err != nil || response.StatusCode != want {
+			t.Fatalf("answered %v, %v, want %d", response, err, want)
+		}
+		io.Copy(io.Discard, response.Body)
+		response.Body.Close()
+	}
+	if _, err := io.WriteString(conn, body[:len(body)-1]); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the request is in flight", func() bool {
-		a, err := request("GET", node.url()+"/_health", "")
-		return err == nil && a.status == 200
-	})
+	return conn, body[len(body)-1:]
+}
+
+func TestARequestInFlightIsFinishedBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	node := startNode(t, dir, "--drain", "1m")
+	conn, last := halfSent(t, node, makeTenant(t, node, "acme"))
+	node.cmd.Process.Signal(syscall.SIGTERM)
+	eventually(t, "the drain has begun", func() bool { return strings.Contains(node.output(), "draining") })
+	if _, err := io.WriteString(conn, last); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || response.StatusCode != 201 {
+		t.Errorf("the request in flight was answered %v, %v", response, err)
+	}
+	<-node.exited
+	if code := node.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("exit code %d: %s", code, node.output())
+	}
+	node = startNode(t, dir)
+	if got := numbers(t, node.url()+"/t/acme"); got[1] != 1 {
+		t.Errorf("holds %v, want what was answered in the drain", got)
+	}
+	node.stop()
+}
+
+func TestTheDrainHasAnEnd(t *testing.T) {
+	t.Parallel()
+	node := startNode(t, t.TempDir(), "--drain", "200ms")
+	halfSent(t, node, makeTenant(t, node, "acme"))
+	node.stop() // wants exit code 0
+	if !strings.Contains(node.output(), "cut off") {
+		t.Errorf("the log does not tell that a request was cut off: %s", node.output())
+	}
+}
+
+func TestASecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	node := startNode(t, t.TempDir(), "--drain", "1h")
+	tenant := makeTenant(t, node, "acme")
+	halfSent(t, node, tenant) // holds the drain up
 	node.cmd.Process.Signal(syscall.SIGTERM)
 	eventually(t, "the drain has begun", func() bool { return strings.Contains(node.output(), "draining") })
 	node.cmd.Process.Signal(syscall.SIGTERM)
