@@ -266,13 +266,13 @@ func TestHashAgreesWithAMap(t *testing.T) {
 			"add": func(t *rapid.T) { add(hash(t), id(t)) },
 			"add many": func(t *rapid.T) {
 				h, from := hash(t), id(t)
-				for i := range rapid.Int64Range(1, 1500).Draw(t, "n") {
+				for i := range rapid.Int64Range(1, 800).Draw(t, "n") {
 					add(h, from+i)
 				}
 			},
 			"remove many": func(t *rapid.T) {
 				h, from := hash(t), id(t)
-				for i := range rapid.Int64Range(1, 1500).Draw(t, "n") {
+				for i := range rapid.Int64Range(1, 800).Draw(t, "n") {
 					x.Remove(h, from+i)
 					delete(model[h], from+i)
 				}
