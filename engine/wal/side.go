@@ -27,7 +27,7 @@ func newSide(path string, o Options) (*side, error) {
 	if s.file, err = o.FS.OpenFile(s.name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, filePerm); err != nil {
 		return nil, storageError("created", err)
 	}
-	s.buffer = append(make([]byte, 0, gatherSize), fileHeader{salt: salt}.encode()...)
+	s.buffer = fileHeader{salt: salt}.encode()
 	s.offset = fileHeaderSize
 	return s, nil
 }
