@@ -93,7 +93,15 @@ func (t *table) Get(id int64) doc.Document {
 }
 
 func (t *table) Ascend(from int64, fn func(doc.Document) bool) {
-	t.ids.Ascend(from, func(_ int64, ref uint64) bool { return fn(t.memory.document(ref)) })
+	segments := t.memory.segments
+	t.ids.AscendRefs(from, func(refs []uint64) bool {
+		for _, ref := range refs {
+			if !fn(doc.At(segments[ref>>refShift], ref&refMask)) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 func (t *table) Hash(on string) *index.Hash {

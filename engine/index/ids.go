@@ -306,6 +306,19 @@ func (x *IDs) Ascend(from int64, fn func(id int64, ref uint64) bool) {
 	}
 }
 
+// AscendRefs is Ascend for whoever needs no ids, in runs: fn is called with the refs of neighbouring ids, which it must
+// not keep.
+func (x *IDs) AscendRefs(from int64, fn func(refs []uint64) bool) {
+	if len(x.pages) == 0 {
+		return
+	}
+	i := x.page(from)
+	at, _ := x.pages[i].find(x.firsts[i], from)
+	for ; i < len(x.pages) && fn(x.pages[i].refs[at:]); i++ {
+		at = 0
+	}
+}
+
 // Clone is a copy that shares nothing with x.
 func (x *IDs) Clone() *IDs {
 	c := &IDs{firsts: slices.Clone(x.firsts), pages: slices.Clone(x.pages), n: x.n}

@@ -106,6 +106,19 @@ func checkIDs(t *rapid.T, x *IDs, model map[int64]uint64) {
 		if len(want) > 0 {
 			t.Fatalf("from %d: %d ids are missing, the first is %d", from, len(want), want[0])
 		}
+		var runs []uint64
+		x.AscendRefs(from, func(refs []uint64) bool {
+			runs = append(runs, refs...)
+			return true
+		})
+		for i, id := range ids[at:] {
+			if i >= len(runs) || runs[i] != model[id] {
+				t.Fatalf("from %d: the run of refs is %v and lacks %d at %d", from, runs, model[id], i)
+			}
+		}
+		if len(runs) != len(ids)-at {
+			t.Fatalf("from %d: %d refs for %d ids", from, len(runs), len(ids)-at)
+		}
 	}
 	for i := range x.pages {
 		p := &x.pages[i]
