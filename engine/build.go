@@ -18,10 +18,8 @@ type view struct {
 	ids    *index.IDs
 }
 
-// view needs the database's lock, shared or not.
-func (t *table) view() view {
-	return view{memory: memory{segments: slices.Clone(t.memory.segments)}, ids: t.ids.Clone()}
-}
+// view is the table as it stands in m, a snapshot of the memory. It needs the database's lock, shared or not.
+func (t *table) view(m memory) view { return view{memory: m, ids: t.ids.Clone()} }
 
 func (v *view) get(id int64) doc.Document {
 	ref, ok := v.ids.Get(id)
@@ -40,43 +38,47 @@ type building struct {
 	changed []int64     // guarded by the database's lock
 }
 
-// prepareIndex builds the index a `create index` statement is about to declare. It is nil for any other statement, and
-// where the statement will be refused anyway.
-func (db *DB) prepareIndex(ctx context.Context, s *statement) (*building, error) {
+// watch has the table of the index that s is about to declare leave word of its changes. It is nil for any other
+// statement, and where s will be refused or find the index there.
+func (db *DB) watch(s *statement) *building {
 	create, ok := s.tree.(*syntax.CreateIndex)
 	if !ok {
-		return nil, nil
+		return nil
 	}
-	b := db.watch(create)
-	if b == nil {
-		return nil, nil
-	}
-	db.mu.RLock()
-	b.view = b.index.table.view()
-	db.mu.RUnlock()
-	if err := b.build(ctx); err != nil {
-		db.unwatch(b)
-		return nil, err
-	}
-	return b, nil
-}
-
-// watch has the table of a declared index leave word of its changes.
-func (db *DB) watch(create *syntax.CreateIndex) *building {
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	if _, err := s.plan(&db.reader); err != nil || db.writableLocked() != nil {
+		return nil
+	}
 	t := db.tables[create.Collection.Text]
 	on := strings.Join(create.On.Parts, ".")
-	if t == nil || t.index(on) != nil || db.writableLocked() != nil {
+	if t.index(on) != nil {
 		return nil
 	}
-	x := t.newDerived(on, create.Index)
-	if x == nil {
-		return nil
-	}
-	b := &building{index: x}
+	b := &building{index: t.newDerived(on, create.Index)}
 	t.watchers = append(t.watchers, b)
 	return b
+}
+
+// prepare builds the index b, nil for none.
+func (db *DB) prepare(ctx context.Context, b *building) error {
+	if b == nil || !db.look(b) {
+		return nil
+	}
+	return b.build(ctx)
+}
+
+// look takes the view b is built from. It is false where the collection was dropped since the watch began: its ids no
+// longer follow the memory.
+func (db *DB) look(b *building) bool {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	t := b.index.table
+	if db.numbers[t.number] != t {
+		return false
+	}
+	b.view = t.view(db.memory.snapshot())
+	return true
 }
 
 func (db *DB) unwatch(b *building) {

@@ -44,16 +44,36 @@ func (db *DB) planCompact(s *statement) error {
 // counters stay. It runs beside the database: the image is written from a view, then what landed meanwhile is added,
 // and writers wait only for the last of that and the rename.
 func (db *DB) Compact(ctx context.Context) error {
+	if err := db.beginRewrite(); err != nil {
+		return err
+	}
+	defer db.rewrites.Done()
 	rw, err := db.log.Rewrite()
 	if err != nil {
 		return err
 	}
 	c := &compaction{db: db, rewrite: rw}
-	c.emit = func(record []byte) error { return rw.Append(wal.Image, record) }
+	c.emit = func(record []byte) error {
+		if db.isClosed() {
+			return errClosed()
+		}
+		return rw.Append(wal.Image, record)
+	}
 	if err := c.run(ctx); err != nil {
 		rw.Abort()
 		return err
 	}
+	return nil
+}
+
+// beginRewrite has Close wait for a rewrite, so that nothing touches the side file once the database is closed.
+func (db *DB) beginRewrite() error {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	if err := db.writableLocked(); err != nil {
+		return err
+	}
+	db.rewrites.Add(1)
 	return nil
 }
 
@@ -158,11 +178,14 @@ func (c *compaction) swap() error {
 	if err != nil {
 		return err
 	}
-	if err := c.rewrite.Commit(); err != nil {
-		return err
-	}
+	err = c.rewrite.Commit()
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	if err != nil {
+		// Where the new file has the name and may not keep it, the log has failed and tells so only at the next write.
+		db.failed = db.log.Err()
+		return err
+	}
 	db.landing.landed(db.last) // all that is staged is in the new file
 	db.memory = c.memory
 	for number, t := range db.numbers {

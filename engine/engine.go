@@ -12,8 +12,8 @@
 //
 // Locks, in the order they are taken:
 //
-//	DB.writer   one writer, compaction's swap or a freeze at a time; never held while waiting for a disk, but by
-//	            compaction's swap
+//	DB.writer   one writer, compaction's swap, freeze or start of an image at a time; held while waiting for a disk
+//	            by compaction's swap, by the start of an image for the blocks staged before it, and by Close
 //	DB.mu       the memory, the tables and the flags; shared by readers, exclusive for the change itself
 //	derived.mu  one index being built by the readers that need it
 //	DB.landing  what is staged and not yet known to be on disk
@@ -72,8 +72,9 @@ type DB struct {
 
 	statements statements
 
-	writer sync.Mutex
-	mu     sync.RWMutex
+	writer   sync.Mutex
+	mu       sync.RWMutex
+	rewrites sync.WaitGroup // compactions under way; added to under mu while not closed
 
 	memory  memory
 	tables  map[string]*table
@@ -143,19 +144,22 @@ func (db *DB) walOptions() wal.Options {
 	}
 }
 
-// Close waits for the statements under way, syncs the file and lets go of it. Statements after it are refused. It may
-// be called again.
+// Close waits for the statements under way, stops a compaction, syncs the file and lets go of it. Statements after it
+// are refused. It may be called again, and answers the same.
 func (db *DB) Close() error {
-	db.writer.Lock()
-	defer db.writer.Unlock()
 	db.mu.Lock()
-	was := db.closed
 	db.closed = true
 	db.mu.Unlock()
-	if was {
-		return nil
-	}
+	db.rewrites.Wait()
+	db.writer.Lock()
+	defer db.writer.Unlock()
 	return db.log.Close()
+}
+
+func (db *DB) isClosed() bool {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	return db.closed
 }
 
 // Freeze refuses writes with fail.Frozen from here on and returns the change the database stands at, once every write
@@ -202,7 +206,7 @@ func (db *DB) Position() (seq uint64, history string) {
 	return db.seq, db.historyText
 }
 
-// writable is nil where a write may begin. It needs the lock.
+// writableLocked is nil where a write may begin. It needs the lock.
 func (db *DB) writableLocked() error {
 	switch {
 	case db.closed:

@@ -21,7 +21,8 @@ func (db *DB) Exec(ctx context.Context, st Statement, dst []byte) (Result, error
 	}
 	ctx = db.timed(ctx)
 	if _, ok := s.tree.(*syntax.Compact); ok {
-		return db.compactStatement(ctx, s)
+		res, err := db.compactStatement(ctx, s)
+		return res, stopped(ctx, err)
 	}
 	env := query.Env{Ctx: ctx, Params: st.Params, Now: db.opts.Clock()}
 	var res Result
@@ -43,42 +44,43 @@ func (db *DB) execRead(s *statement, env *query.Env, dst []byte) (Result, error)
 }
 
 func (db *DB) execWrite(s *statement, env *query.Env, dst []byte) (Result, error) {
-	built, err := db.prepareIndex(env.Ctx, s)
-	if err != nil {
-		return Result{}, err
-	}
+	built := db.watch(s)
 	defer db.unwatch(built)
-	db.writer.Lock()
-	db.mu.Lock()
-	res, landed, err := db.writeLocked(s, env, built, dst)
-	ticket := db.last
-	db.mu.Unlock()
-	db.writer.Unlock()
+	if err := db.prepare(env.Ctx, built); err != nil {
+		return Result{}, err
+	}
+	res, ticket, err := db.stageStatement(s, env, built, dst)
+	if err == nil {
+		err = db.commit(ticket)
+	}
 	if err != nil {
 		return Result{}, err
 	}
-	return res, db.commit(landed, ticket)
+	return res, nil
 }
 
-// writeLocked runs the write s as one block and stages it. It needs both locks.
-func (db *DB) writeLocked(s *statement, env *query.Env, built *building, dst []byte) (res Result, landed bool, err error) {
+// stageStatement runs the write s as one block and stages it.
+func (db *DB) stageStatement(s *statement, env *query.Env, built *building, dst []byte) (Result, wal.Ticket, error) {
+	db.writer.Lock()
+	defer db.writer.Unlock()
+	db.mu.Lock()
+	defer db.mu.Unlock()
 	if err := db.writableLocked(); err != nil {
-		return res, false, err
+		return Result{}, 0, err
 	}
-	db.tx.begin()
-	db.tx.built = built
-	res, err = db.runLocked(s, env, &db.tx, dst)
+	db.tx.begin(built)
+	defer db.tx.end()
+	res, err := db.runLocked(s, env, &db.tx, dst)
 	if err != nil {
-		db.tx.rollback()
-		return Result{}, false, err
+		return Result{}, 0, err
 	}
 	res.Seq = db.seq
 	return res, db.tx.land(env.Now), nil
 }
 
-// commit waits until the block of ticket is as durable as asked.
-func (db *DB) commit(landed bool, ticket wal.Ticket) error {
-	if !landed {
+// commit waits until the block of ticket is as durable as asked. Ticket 0 is of a block without changes.
+func (db *DB) commit(ticket wal.Ticket) error {
+	if ticket == 0 {
 		return nil
 	}
 	if err := db.log.Commit(ticket); err != nil {
@@ -147,30 +149,30 @@ func (db *DB) batchRead(ctx context.Context, parsed []*statement, sts []Statemen
 }
 
 func (db *DB) batchWrite(ctx context.Context, parsed []*statement, sts []Statement) ([]Result, int, error) {
-	db.writer.Lock()
-	db.mu.Lock()
-	results, at, landed, err := db.batchLocked(ctx, parsed, sts)
-	ticket := db.last
-	db.mu.Unlock()
-	db.writer.Unlock()
+	results, at, ticket, err := db.stageBatch(ctx, parsed, sts)
 	if err != nil {
 		return nil, at, err
 	}
-	if err := db.commit(landed, ticket); err != nil {
+	if err := db.commit(ticket); err != nil {
 		return nil, 0, err
 	}
 	return results, at, nil
 }
 
-func (db *DB) batchLocked(ctx context.Context, parsed []*statement, sts []Statement) (results []Result, at int, landed bool, err error) {
+// stageBatch is stageStatement of many.
+func (db *DB) stageBatch(ctx context.Context, parsed []*statement, sts []Statement) (results []Result, at int, ticket wal.Ticket, err error) {
+	db.writer.Lock()
+	defer db.writer.Unlock()
+	db.mu.Lock()
+	defer db.mu.Unlock()
 	if err := db.writableLocked(); err != nil {
-		return nil, 0, false, err
+		return nil, 0, 0, err
 	}
-	db.tx.begin()
+	db.tx.begin(nil)
+	defer db.tx.end()
 	now := db.opts.Clock()
 	if results, at, err = db.runAllLocked(ctx, now, parsed, sts, &db.tx); err != nil {
-		db.tx.rollback()
-		return nil, at, false, err
+		return nil, at, 0, err
 	}
 	for i := range results {
 		results[i].Seq = db.seq

@@ -115,7 +115,11 @@ func InstallImage(path string, src io.Reader, o Options) (seq uint64, err error)
 	if err := o.FS.Rename(side, path); err != nil {
 		return 0, storageError("installing the image", err)
 	}
-	return seq, storageError("installing the image", o.FS.SyncDir(filepath.Dir(path)))
+	if err := o.FS.SyncDir(filepath.Dir(path)); err != nil {
+		o.FS.Remove(path) // it may not keep its name, so it shall not be found under it
+		return 0, storageError("installing the image", err)
+	}
+	return seq, nil
 }
 
 // receive writes src, less its trailer, to a synced file at side.

@@ -32,10 +32,11 @@ type tableView struct {
 
 // stateLocked is what an image taken now is made of. It needs the lock, shared or not.
 func (db *DB) stateLocked() (head, []tableView) {
+	m := db.memory.snapshot()
 	tables := make([]tableView, 0, len(db.names))
 	for _, name := range db.names {
 		t := db.tables[name]
-		tables = append(tables, tableView{t.number, t.schema, t.next, t.view()})
+		tables = append(tables, tableView{t.number, t.schema, t.next, t.view(m)})
 	}
 	return head{Seq: db.seq, Tables: db.counted, History: db.history}, tables
 }
@@ -78,12 +79,12 @@ func (w *imageWriter) documents(ctx context.Context, t tableView) (err error) {
 	return err
 }
 
-func (w *imageWriter) begin() { w.record = make([]byte, wal.HeaderSize, 4096) }
+func (w *imageWriter) begin() { w.record = append(w.record[:0], make([]byte, wal.HeaderSize)...) }
 
-// end hands the record on and makes it a segment of the memory, where its documents' refs already point.
+// end hands the record on and makes it a segment of the memory, where its documents' refs already point. It is a copy:
+// the room the record grew into would be held as long as the segment and counted by nobody.
 func (w *imageWriter) end() error {
-	record := slices.Clip(w.record)
-	w.record = nil
+	record := slices.Clone(w.record)
 	w.memory.adopt(record)
 	return w.emit(record)
 }

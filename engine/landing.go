@@ -40,8 +40,7 @@ func (l *landing) recycle(u *undoLog) {
 }
 
 func (l *landing) recycleLocked(u *undoLog) {
-	const small = 64 // changes
-	if cap(u.changes) <= small {
+	if cap(u.changes) <= smallBlock {
 		u.reset()
 		l.spare = u
 	}
@@ -84,6 +83,7 @@ func (db *DB) storageFailed(first wal.Ticket, err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.failed = err
+	db.last = first - 1
 	for _, b := range slices.Backward(db.landing.from(first)) {
 		b.undo.run()
 		db.seq -= b.changes

@@ -1,6 +1,10 @@
 package engine
 
-import "fenec/engine/doc"
+import (
+	"slices"
+
+	"fenec/engine/doc"
+)
 
 // segmentSize is what a segment grows to, in bytes, before the next begins. One block larger than it has a segment of
 // its own.
@@ -37,14 +41,22 @@ func (m *memory) adopt(b []byte) (segment int) {
 
 // open names the segment the next block goes to and where in it the block begins.
 func (m *memory) open() (segment, start int) {
+	var room []byte
 	if n := len(m.segments); n > m.sealed {
 		if used := len(m.segments[n-1]); used < segmentSize {
 			return n - 1, used
 		}
 		m.sealed = n
+		// The first segment grows with what a small tenant writes; whoever has filled one is about to fill the next.
+		room = make([]byte, 0, segmentSize+segmentSize/8)
 	}
-	m.segments = append(m.segments, nil)
+	m.segments = append(m.segments, room)
 	return len(m.segments) - 1, 0
+}
+
+// snapshot is the memory as it stands, to be read without a lock.
+func (m *memory) snapshot() memory {
+	return memory{segments: slices.Clone(m.segments), sealed: len(m.segments)}
 }
 
 // bytes is what the segments hold on to.

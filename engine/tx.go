@@ -14,6 +14,9 @@ import (
 // maxBlock is the largest block, in bytes of its record.
 const maxBlock = 1 << 30
 
+// smallBlock is up to how many changes what a block needed is kept for the next.
+const smallBlock = 64
+
 // tx is the block under way: a query.Writer whose changes are in memory at once, written into the open segment as the
 // record they will be on disk, with what puts each of them back. There is one, the database's, and it is used under
 // the exclusive lock.
@@ -33,13 +36,12 @@ type touch struct {
 	id    int64
 }
 
-// begin starts a block.
-func (x *tx) begin() {
+// begin starts a block. built is the index its statement declares, where that was made beside the database.
+func (x *tx) begin(built *building) {
 	x.segment, x.start = x.db.memory.open()
 	x.changes = 0
 	x.undo = x.db.landing.empty()
-	x.built = nil
-	x.touched = x.touched[:0]
+	x.built = built
 	var room [recordHead]byte
 	x.append(room[:])
 }
@@ -52,7 +54,16 @@ func (x *tx) append(b []byte) {
 	*s = append(*s, b...)
 }
 
-// rollback puts everything of the block back.
+// end is deferred behind begin: it puts back a block that has not landed, be it refused, without changes, or left by a
+// panic, and keeps nothing of it alive.
+func (x *tx) end() {
+	if x.undo != nil {
+		x.rollback()
+	}
+	x.built = nil
+	x.forgetTouched()
+}
+
 func (x *tx) rollback() {
 	x.undo.run()
 	s := &x.db.memory.segments[x.segment]
@@ -64,12 +75,11 @@ func (x *tx) rollback() {
 }
 
 // land closes the block as of now and stages its record, which fixes its place in the file. A block without changes
-// has no record.
-func (x *tx) land(now time.Time) (landed bool) {
+// has no record and no ticket.
+func (x *tx) land(now time.Time) wal.Ticket {
 	db := x.db
 	if x.changes == 0 {
-		x.rollback()
-		return false
+		return 0
 	}
 	rec := x.record()
 	binary.LittleEndian.PutUint64(rec[wal.HeaderSize:], db.seq)
@@ -77,7 +87,7 @@ func (x *tx) land(now time.Time) (landed bool) {
 	db.last = db.log.Stage(wal.Block, rec)
 	db.landing.add(block{ticket: db.last, undo: x.undo, changes: x.changes})
 	x.undo = nil
-	return true
+	return db.last
 }
 
 // count says that one more change is in the block.
@@ -160,8 +170,18 @@ func (x *tx) EndStatement() error {
 			return err
 		}
 	}
-	x.touched = x.touched[:0]
+	x.forgetTouched()
 	return nil
+}
+
+// forgetTouched keeps no table alive, and no more room than most statements need.
+func (x *tx) forgetTouched() {
+	if cap(x.touched) > smallBlock {
+		x.touched = nil
+		return
+	}
+	clear(x.touched)
+	x.touched = x.touched[:0]
 }
 
 // judge refuses where another document holds a unique value of the one with id.

@@ -52,5 +52,6 @@ func (u *undoLog) run() {
 
 func (u *undoLog) reset() {
 	clear(u.changes)
+	clear(u.nexts)
 	u.changes, u.nexts = u.changes[:0], u.nexts[:0]
 }

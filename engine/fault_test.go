@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"fenec/engine/fail"
+	"fenec/engine/wal"
+	"fenec/internal/vfs/crashfs"
+)
+
+// TestCloseWaitsForACompact holds a compact at its first write: whoever opens the file once Close has returned must
+// find nobody else at its side file.
+func TestCloseWaitsForACompact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := crashfs.New(1)
+		db := inMemory(t, Options{FS: fs})
+		mustExec(t, db, `create collection c (n int)`)
+		release, compacted, closed := make(chan bool), make(chan error, 1), make(chan error, 1)
+		fs.Hook(func(op crashfs.Op, name string) error {
+			if op == crashfs.Write && strings.HasSuffix(name, wal.SideSuffix) {
+				<-release
+			}
+			return nil
+		})
+		go func() { compacted <- db.Compact(context.Background()) }()
+		synctest.Wait()
+		go func() { closed <- db.Close() }()
+		synctest.Wait()
+		if len(closed) > 0 {
+			t.Error("Close returned while the file was being rewritten")
+		}
+		close(release)
+		wantKind(t, <-compacted, fail.Closed)
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		if names, _ := fs.ReadDir("/"); len(names) != 1 {
+			t.Errorf("the directory holds %v", names)
+		}
+	})
+}
+
+func TestACompactPastTheTimeoutSaysSo(t *testing.T) {
+	now := time.Unix(0, 0)
+	db := inMemory(t, Options{StatementTimeout: time.Minute, Clock: func() time.Time { now = now.Add(time.Second); return now }})
+	mustExec(t, db, `create collection c (n int)`)
+	mustExec(t, db, "put c ["+strings.TrimSuffix(strings.Repeat(`{n: 1}, `, 5000), ", ")+"]")
+	db.opts.StatementTimeout = time.Nanosecond
+	_, err := exec(db, `compact`)
+	wantKind(t, err, fail.Timeout)
+}
+
+// TestAnInstallThatFailsLeavesNothing lets operation k of an install fail, for every k, and installs again.
+func TestAnInstallThatFailsLeavesNothing(t *testing.T) {
+	img, _ := image(t, small(t))
+	whole := crashfs.New(1)
+	if _, err := InstallImage(file, bytes.NewReader(img), Options{FS: whole}); err != nil {
+		t.Fatal(err)
+	}
+	for k := 1; k <= whole.Ops(); k++ {
+		fs := crashfs.New(1)
+		fs.FailAt(k, syscall.EIO)
+		if _, err := InstallImage(file, bytes.NewReader(img), Options{FS: fs}); err == nil {
+			continue // what failed was the removal of what is not there
+		}
+		if _, err := fs.Stat(file); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("operation %d failed, and there is a file: %v", k, err)
+		}
+		if _, err := InstallImage(file, bytes.NewReader(img), Options{FS: fs}); err != nil {
+			t.Errorf("operation %d failed, and the image cannot be installed after it: %v", k, err)
+		}
+	}
+}
+
+// TestAnImageCanBeTakenAfterAFailure fails a write: what was answered before is still to be had.
+func TestAnImageCanBeTakenAfterAFailure(t *testing.T) {
+	for name, op := range map[string]crashfs.Op{"a write": crashfs.Write, "a sync": crashfs.Sync} {
+		fs := crashfs.New(1)
+		db := inMemory(t, Options{FS: fs, Sync: always})
+		mustExec(t, db, `create collection c (n int)`)
+		mustExec(t, db, `put c {n: 1}`)
+		fs.Hook(func(o crashfs.Op, _ string) error {
+			if o == op {
+				return syscall.EIO
+			}
+			return nil
+		})
+		_, err := exec(db, `put c {n: 2}`)
+		wantKind(t, err, fail.Storage)
+		r, _, seq, err := db.OpenImage()
+		if err != nil || seq != 2 {
+			t.Errorf("%s failed, and an image is of change %d, want 2: %v", name, seq, err)
+			continue
+		}
+		there := Options{FS: crashfs.New(2)}
+		if _, err = InstallImage(file, r, there); err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		wantRows(t, reopen(t, there), `get c`, `[{"id":1,"n":1}]`)
+	}
+}
+
+// TestARewriteThatMayNotKeepItsNameStopsWrites fails the sync of the directory behind a compact's rename.
+func TestARewriteThatMayNotKeepItsNameStopsWrites(t *testing.T) {
+	fs := crashfs.New(1)
+	db := inMemory(t, Options{FS: fs, Sync: always})
+	mustExec(t, db, `create collection c (n int)`)
+	fs.Hook(func(op crashfs.Op, _ string) error {
+		if op == crashfs.SyncDir {
+			return syscall.EIO
+		}
+		return nil
+	})
+	_, err := exec(db, `compact`)
+	wantKind(t, err, fail.Storage)
+	if db.Stats().Failed == nil {
+		t.Error("the database does not say that its storage has failed")
+	}
+	fs.Hook(nil)
+	_, err = exec(db, `put c {n: 1}`)
+	wantKind(t, err, fail.Storage)
+	wantRows(t, db, `get c`, `[]`)
+}
+
+// TestACollectionDroppedBesideItsIndex drops the collection, and compacts it away, between the moment an index begins
+// to watch it and the one it is read at.
+func TestACollectionDroppedBesideItsIndex(t *testing.T) {
+	db := inMemory(t, Options{})
+	mustExec(t, db, `create collection c (n int)`)
+	for range 3 {
+		mustExec(t, db, `put c `+"["+strings.TrimSuffix(strings.Repeat(`{n: 1}, `, 30_000), ", ")+"]")
+	}
+	s, err := db.statements.parse(`create index on c (n) @hash`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := db.watch(s)
+	defer db.unwatch(b)
+	mustExec(t, db, `drop collection c`)
+	mustExec(t, db, `compact`)
+	if err := db.prepare(context.Background(), b); err != nil || b.view.ids != nil {
+		t.Errorf("an index was built of a collection that is gone: %v", err)
+	}
+}
+
+func TestAnIndexThatWillBeRefusedIsNotBuilt(t *testing.T) {
+	db := inMemory(t, Options{})
+	mustExec(t, db, `create collection c (j json, n int @hash)`)
+	for _, text := range []string{
+		`create index on c (j) @sorted`, `create index on c (n) @sorted`, `create index if not exists on c (n) @hash`,
+		`create index on nothing (n) @hash`, `create index on c (x) @hash`, `get c`,
+	} {
+		s, err := db.statements.parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if db.watch(s) != nil {
+			t.Errorf("%s: an index is built beside the database", text)
+		}
+	}
+}
+
+func TestALargeBlockLeavesNoRoomBehind(t *testing.T) {
+	db := inMemory(t, Options{})
+	mustExec(t, db, `create collection c (n int @unique)`)
+	mustExec(t, db, "put c ["+strings.TrimSuffix(strings.Repeat(`{}, `, 10_000), ", ")+"]")
+	if got := cap(db.tx.touched); got > smallBlock {
+		t.Errorf("room for %d documents is held when the block has landed", got)
+	}
+}
+
+// TestACompactHoldsNoMoreThanItCounts compares what a compact leaves in the heap with what Stats says.
+func TestACompactHoldsNoMoreThanItCounts(t *testing.T) {
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	db := inMemory(t, Options{FS: sinkFS{crashfs.New(1)}})
+	mustExec(t, db, `create collection c (body text)`)
+	body := textParam(strings.Repeat("x", 800_000))
+	for range 20 {
+		mustExec(t, db, `put c {body: $1}`, body)
+	}
+	mustExec(t, db, `compact`)
+	counted := db.memory.bytes()
+	before := heap()
+	db.memory = memory{}
+	if freed := before - heap(); freed > counted*11/10 {
+		t.Errorf("the documents held %d bytes, of which %d were counted", freed, counted)
+	}
+}

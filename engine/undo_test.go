@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/index"
+	"fenec/internal/vfs/crashfs"
+)
+
+// everything is dump and what no statement shows: the counters, and the indexes, each of which must be what building it
+// anew makes of the documents.
+func everything(tb testing.TB, db *DB) string {
+	tb.Helper()
+	out := dump(tb, db) + fmt.Sprintf("change %d, %d tables handed out\n", db.seq, db.counted)
+	for _, name := range db.names {
+		t := db.tables[name]
+		out += fmt.Sprintf("%s: number %d, next %d, live %d, paths %v\n", name, t.number, t.next, t.live, t.schema.Paths)
+		for _, x := range t.derived {
+			if s := x.state.Load(); s != nil {
+				checkIndex(tb, x, s)
+			}
+		}
+	}
+	return out
+}
+
+func checkIndex(tb testing.TB, x *derived, s *derivedState) {
+	tb.Helper()
+	list := func(s *derivedState) (ids []int64) {
+		add := func(id int64) bool { ids = append(ids, id); return true }
+		if s.sorted != nil {
+			s.sorted.Range(index.Bound{Unbounded: true}, index.Bound{Unbounded: true}, false, add)
+			return ids
+		}
+		x.table.Ascend(1, func(d doc.Document) bool { s.hash.Ascend(doc.Hash(x.value(d)), add); return true })
+		return append(ids, int64(s.hash.Len()))
+	}
+	if got, want := list(s), list(x.build()); !slices.Equal(got, want) {
+		tb.Errorf("the index on %s lists %v, and built anew %v", x.on, got, want)
+	}
+}
+
+// indexed is a database whose every index is built.
+func indexed(t *testing.T, o Options) *DB {
+	t.Helper()
+	db := inMemory(t, o)
+	mustExec(t, db, `create collection c (n int @unique, tag text @sorted, j json)`)
+	mustExec(t, db, `create index on c (j.k) @hash`)
+	mustExec(t, db, `put c [{n: 1, tag: "a", j: {k: 1}}, {n: 2, tag: "b", j: {k: 1}}, {n: 3}, {id: 20, n: 4, tag: "a"}]`)
+	mustExec(t, db, `create collection d (x int @sorted)`)
+	mustExec(t, db, `put d [{x: 1}, {x: 2}]`)
+	mustExec(t, db, `del c where n = 3`)
+	for _, text := range []string{`get c where n = 1`, `get c order tag`, `get c where j.k = 1`, `get d order x`} {
+		mustExec(t, db, text)
+	}
+	return db
+}
+
+// blocks are writes of every kind, each of which needs those before it.
+var blocks = []string{
+	`put c [{n: 5, tag: "c"}, {id: 30, n: 6, j: {k: 2}}]`,
+	`set c {n: 100 - n, tag: "z"} where n <= 2`,
+	`del c where n > 90`,
+	`put c {id: 20, n: 2}`,
+	`drop collection d`,
+	`create collection d (y text @unique)`,
+	`put d {y: "x"}`,
+	`create index on c (j.h) @sorted`,
+	`create collection e (z int)`,
+	`put e {id: 7, z: 1}`,
+	`drop collection e`,
+}
+
+func TestABlockTakenBackLeavesNothingBehind(t *testing.T) {
+	db := indexed(t, Options{})
+	before := everything(t, db)
+	for n := range blocks {
+		texts := append(slices.Clone(blocks[:n+1]), `get nothing`)
+		if _, _, err := db.Batch(context.Background(), statements1(texts...)); fail.KindOf(err) != fail.NotFound {
+			t.Fatalf("%d statements: %v", n+1, err)
+		}
+		if after := everything(t, db); after != before {
+			t.Fatalf("%d statements taken back:\n%s\nwas:\n%s", n+1, after, before)
+		}
+	}
+}
+
+// TestAFailedSyncTakesBackEveryBlockThatWaitedForIt has blocks of every kind staged behind one whose sync fails.
+func TestAFailedSyncTakesBackEveryBlockThatWaitedForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := crashfs.New(1)
+		db := indexed(t, Options{FS: fs, Sync: always})
+		defer db.Close()
+		before := everything(t, db)
+		release := make(chan bool)
+		fs.Hook(func(op crashfs.Op, _ string) error {
+			if op != crashfs.Sync {
+				return nil
+			}
+			<-release
+			return syscall.EIO
+		})
+		answers := make(chan error, len(blocks))
+		for _, text := range blocks {
+			go func() {
+				_, err := exec(db, text)
+				answers <- err
+			}()
+			synctest.Wait() // it is staged and waits for the sync
+		}
+		if len(answers) > 0 {
+			t.Fatalf("a write was answered before its sync: %v", <-answers)
+		}
+		close(release)
+		for range blocks {
+			wantKind(t, <-answers, fail.Storage)
+		}
+		if after := everything(t, db); after != before {
+			t.Errorf("after the failure:\n%s\nwas:\n%s", after, before)
+		}
+	})
+}
+
+// panicking is a context that panics as it is asked.
+type panicking struct{ context.Context }
+
+func (panicking) Err() error { panic("asked") }
+
+func TestAWriteThatPanicsIsTakenBackAndLetsOthersWrite(t *testing.T) {
+	db := indexed(t, Options{})
+	before := everything(t, db)
+	rows := make([]byte, 0, 1<<16)
+	for range 5000 {
+		rows = append(rows, `{tag: "x"},`...)
+	}
+	text := `put c [` + string(rows[:len(rows)-1]) + `]`
+	run := map[string]func(){
+		"a statement": func() { _, _ = db.Exec(panicking{context.Background()}, Statement{Text: text}, nil) },
+		"a batch":     func() { _, _, _ = db.Batch(panicking{context.Background()}, statements1(`put c {n: 50}`, text)) },
+	}
+	for name, fn := range run {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Fatalf("%s did not panic", name)
+				}
+			}()
+			fn()
+		}()
+		if !db.mu.TryLock() {
+			t.Fatalf("%s that panicked holds the lock", name)
+		}
+		db.mu.Unlock()
+		if after := everything(t, db); after != before {
+			t.Errorf("after %s that panicked:\n%.2000s\nwas:\n%s", name, after, before)
+		}
+	}
+	mustExec(t, db, `put c {n: 51}`)
+}
