@@ -87,7 +87,7 @@ func TestTokensComeFromFilesAndTheEnvironment(t *testing.T) {
 	router := run("FENEC_ROLE=shard", "FENEC_LISTEN=127.0.0.1:0", "FENEC_DIRECTORY="+filepath.Join(dir, "shard.fenec"),
 		"FENEC_TOKEN="+adminToken)
 	node.addr = strings.Replace(node.addr, "[::]", "127.0.0.1", 1)
-	record(t, router, "n1", node)
+	record(t, router, "n1", node.addr)
 	must(t, 201, "PUT", router.url()+"/_shard/tenants/acme", "{}")
 	tenant := router.url() + "/t/acme"
 	must(t, 401, "GET", tenant+"/", "") // the admin token does not open data

@@ -215,9 +215,9 @@ func startRouter(t *testing.T, file string, args ...string) *process {
 }
 
 // record tells a router where a node is.
-func record(t *testing.T, router *process, name string, node *process) {
+func record(t *testing.T, router *process, name, addr string) {
 	t.Helper()
-	body := fmt.Sprintf(`{"addr": %q, "token": %q}`, node.addr, adminToken)
+	body := fmt.Sprintf(`{"addr": %q, "token": %q}`, addr, adminToken)
 	a, err := request("PUT", router.url()+"/_shard/nodes/"+name, body)
 	if err != nil || a.status != 200 && a.status != 201 {
 		t.Fatalf("recording %s: %v %d %s", name, err, a.status, a.body)
@@ -280,7 +280,8 @@ func startWriters(n int, tenant func() string) *writers {
 	return w
 }
 
-func (w *writers) write(tenant string) {
+// write sends the next number, and says whether it was answered.
+func (w *writers) write(tenant string) bool {
 	w.mu.Lock()
 	n := w.next
 	w.next++
@@ -300,6 +301,7 @@ func (w *writers) write(tenant string) {
 			delete(w.answered, n) // refused: it must not be there
 		}
 	}
+	return w.answered[n]
 }
 
 // count is how many writes were answered so far.
