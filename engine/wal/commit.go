@@ -12,7 +12,7 @@ const (
 	// gatherSize bounds, in bytes, what a leader copies together for one write.
 	gatherSize = 1 << 20
 	// A log keeps the leader's buffers for the next group up to these sizes: one of thousands may be idle next.
-	keepGather, keepGroup = 64 << 10, 1 << 10
+	keepGather, keepGroup = 64 << 10, 256
 	// companyTime is how long a leader lets others catch up before it takes no more turns of the processor for them.
 	companyTime = 100 * time.Microsecond
 )
@@ -43,15 +43,15 @@ func (l *Log) Commit(t Ticket) error {
 	return nil
 }
 
-// Sync writes everything staged so far and returns once it is on disk, whatever the policy. A log open for reading has
-// nothing to sync.
+// Sync writes everything staged so far and returns once the file is on disk, whatever the policy, with what a process
+// that was killed may have left unsynced. A log open for reading has nothing to sync.
 func (l *Log) Sync() error {
 	if l.opts.ReadOnly {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for t := l.staged.ticket; l.synced.ticket < t; {
+	for t := l.staged.ticket; l.synced.ticket < t || l.inherited; {
 		switch {
 		case l.err != nil:
 			return l.failedLocked()
@@ -107,6 +107,7 @@ func (l *Log) leadLocked(sync bool) {
 	l.written = to
 	if sync {
 		l.synced = to
+		l.inherited = false
 	}
 	l.settleLocked()
 }

@@ -239,6 +239,40 @@ func TestAnIntervalsFailedSyncStopsWrites(t *testing.T) {
 	})
 }
 
+func TestASyncCoversWhatAKilledProcessLeftUnsynced(t *testing.T) {
+	fs, killed := create(t, Options{})
+	if err := killed.Commit(killed.Stage(Block, room("written"))); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Open(file, Options{FS: fs}, func(Kind, []byte, int, int) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	syncs := fs.Count(crashfs.Sync)
+	for range 2 {
+		if err := l.Sync(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := fs.Count(crashfs.Sync) - syncs; n != 1 {
+		t.Fatalf("%d syncs, want 1 for what was inherited and none more", n)
+	}
+	list, err := words(fs.CrashKeeping(func(int) int { return 0 }), Options{})
+	if err != nil || !slices.Equal(list, []string{"written"}) {
+		t.Fatalf("a crash after the sync found %q, %v", list, err)
+	}
+}
+
+func TestADatabaseThatWasOnlyReadClosesWithoutASync(t *testing.T) {
+	data, _ := sample(t)
+	fs := store(t, data)
+	ops := fs.Ops()
+	if _, err := words(fs, Options{Sync: Policy{Always: true}}); err != nil || fs.Ops() != ops {
+		t.Fatalf("%d operations, %v", fs.Ops()-ops, err)
+	}
+}
+
 func TestCloseAnswersAlikeToEveryoneAndRefusesWhatComesAfter(t *testing.T) {
 	fs, l := create(t, Options{Sync: Policy{Every: time.Hour}})
 	l.Stage(Block, room("staged"))

@@ -76,6 +76,8 @@ type Log struct {
 	staged  position // the end of what is staged
 	written position // the end of what is in the file
 	synced  position // the end of what is on disk
+	// inherited tells that a process before this one may have written what it never synced.
+	inherited bool
 
 	err       error         // why the log takes no more; nil while it does
 	first     Ticket        // the first ticket lost, where err is a storage failure
@@ -98,7 +100,7 @@ type position struct {
 	offset int64
 }
 
-// newLog is a log over f, all of whose size bytes are on disk.
+// newLog is a log over f, which has size bytes.
 func newLog(path string, o Options, f vfs.File, salt uint32, size int64) *Log {
 	l := &Log{path: path, opts: o, file: f, salt: salt, undone: make(chan struct{}), stop: make(chan struct{})}
 	l.free.L = &l.mu
@@ -158,6 +160,9 @@ func (l *Log) Close() error { return l.close() }
 func (l *Log) closeOnce() error {
 	close(l.stop)
 	l.stopped.Wait()
+	l.mu.Lock()
+	l.inherited = false // not ours to wait for: a database that was only read closes without a sync
+	l.mu.Unlock()
 	err := l.Sync()
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -103,7 +103,9 @@ func open(path string, o Options, f vfs.File, replay func(kind Kind, data []byte
 			}
 		}
 	}
-	return newLog(path, o, f, h.salt, end), nil
+	l := newLog(path, o, f, h.salt, end)
+	l.inherited = true
+	return l, nil
 }
 
 // replayAll hands every record of data to replay and answers where they end: at the end of data, or where a torn tail
