@@ -20,6 +20,9 @@ const (
 	opDelete = 6 // table number, id
 	opNext   = 7 // table number, the next id to hand out
 
+	// maxTables bounds the table numbers there can be.
+	maxTables = 1 << 48
+
 	blockHead  = 16
 	recordHead = wal.HeaderSize + blockHead
 )
@@ -102,6 +105,9 @@ func (o *operation) decode(data []byte, at int) (next int, err error) {
 	if n <= 0 {
 		return 0, errCut(o.Op)
 	}
+	if number == 0 || number > maxTables {
+		return 0, fail.New(fail.Damaged, "operation %d names collection number %d, which cannot be", o.Op, number)
+	}
 	o.Table = number
 	at += n
 	switch o.Op {
@@ -110,11 +116,17 @@ func (o *operation) decode(data []byte, at int) (next int, err error) {
 		if err != nil {
 			return 0, fail.New(fail.Damaged, "a document cannot be read: %v", err)
 		}
+		if d.ID() < 1 {
+			return 0, errID(d.ID())
+		}
 		o.Doc, o.At = d, at
 		return at + len(d), nil
 	case opDelete, opNext:
 		if o.N, n = binary.Uvarint(data[at:]); n <= 0 {
 			return 0, errCut(o.Op)
+		}
+		if id := int64(o.N); id < 0 || id == 0 && o.Op == opDelete {
+			return 0, errID(id)
 		}
 		return at + n, nil
 	case opDrop:
@@ -137,6 +149,8 @@ func (o *operation) decode(data []byte, at int) (next int, err error) {
 }
 
 func errCut(op byte) error { return fail.New(fail.Damaged, "operation %d is cut short", op) }
+
+func errID(id int64) error { return fail.New(fail.Damaged, "%d is no id", id) }
 
 // replay is one record of the file becoming memory: what wal.Open calls for each in order.
 func (db *DB) replay(kind wal.Kind, data []byte, from, to int) error {
@@ -179,6 +193,9 @@ func (db *DB) apply(kind wal.Kind, data []byte, from, to, segment int) error {
 func (db *DB) applyOne(o *operation, t **table, segment int) error {
 	switch o.Op {
 	case opHead:
+		if db.history != (history{}) || o.Head.Tables > maxTables {
+			return fail.New(fail.Damaged, "the head of the image comes twice or counts %d collections", o.Head.Tables)
+		}
 		db.seq, db.counted = o.Head.Seq, o.Head.Tables
 		db.setHistory(o.Head.History)
 		return nil
@@ -197,6 +214,9 @@ func (db *DB) applyOne(o *operation, t **table, segment int) error {
 		db.removeTable(*t)
 		*t = nil
 	case opSchema:
+		if o.Schema.Name != (*t).schema.Name {
+			return fail.New(fail.Damaged, "collection %s gets the schema of %s", (*t).schema.Name, o.Schema.Name)
+		}
 		(*t).follow(o.Schema)
 		db.version++
 	case opPut:

@@ -31,7 +31,7 @@ func Check(fs vfs.FS, path, salvage string) (Report, error) {
 	o := Options{FS: fs}.withDefaults()
 	c := checker{db: newDB(path, o)}
 	var err error
-	c.report.Report, err = wal.Check(fs, path, c.visit)
+	c.report.Report, err = wal.Check(o.FS, path, c.visit)
 	if err != nil {
 		return c.report, err
 	}
@@ -49,6 +49,7 @@ func Check(fs vfs.FS, path, salvage string) (Report, error) {
 // checker builds what it can of a database from records some of which are missing.
 type checker struct {
 	db     *DB
+	first  int64 // offset of the first record, where the one segment of the memory begins
 	report Report
 }
 
@@ -63,22 +64,34 @@ func (c *checker) problem(offset int64, format string, args ...any) {
 
 // visit takes in one record; a damaged one is in the report of the log already.
 func (c *checker) visit(offset int64, kind wal.Kind, payload []byte, err error) {
-	if err != nil {
+	if err != nil || len(payload) == 0 {
 		return
 	}
-	from := 0
+	segment, at := c.place(offset, payload)
+	from, to := at, at+len(payload)
 	if kind == wal.Block {
 		if len(payload) < blockHead {
 			c.problem(offset, "a block of %d bytes has no head", len(payload))
 			return
 		}
 		c.db.seq = binary.LittleEndian.Uint64(payload)
-		from = blockHead
+		from += blockHead
 	}
-	segment := c.db.memory.adopt(payload)
-	if err := operations(payload, from, len(payload), func(o *operation) error { return c.take(o, segment) }); err != nil {
+	if err := operations(c.db.memory.segments[segment], from, to, func(o *operation) error { return c.take(o, segment) }); err != nil {
 		c.problem(offset, "%s", err)
 	}
+}
+
+// place is where in the memory payload lies. The payloads are parts of one slice, which is one segment: a file may have
+// more records than there can be segments.
+func (c *checker) place(offset int64, payload []byte) (segment, at int) {
+	m := &c.db.memory
+	if len(m.segments) == 0 {
+		c.first = offset
+	} else if whole, at := m.segments[0], offset-c.first; at < int64(len(whole)) && &whole[at] == &payload[0] {
+		return 0, int(at)
+	}
+	return m.adopt(payload[:cap(payload)]), 0
 }
 
 func (c *checker) take(o *operation, segment int) error {
@@ -91,14 +104,24 @@ func (c *checker) take(o *operation, segment int) error {
 		if err := doc.Validate(o.Doc); err != nil {
 			return err
 		}
+	case o.Op == opCreate && t == nil:
+		c.supersede(o.Schema.Name)
 	case o.Op == opSchema && t == nil:
 		// The schema tells as much as the lost beginning of the collection did.
+		c.supersede(o.Schema.Name)
 		c.db.addTable(o.Table, o.Schema)
 		return nil
-	case o.Op != opHead && o.Op != opCreate && t == nil:
+	case o.Op != opHead && t == nil:
 		return nil
 	}
 	return c.db.applyOne(o, &t, segment)
+}
+
+// supersede lets the collection go that has the name another begins with: its end was in a damaged record.
+func (c *checker) supersede(name string) {
+	if t := c.db.tables[name]; t != nil {
+		c.db.removeTable(t)
+	}
 }
 
 // salvage writes what was read to a new file.

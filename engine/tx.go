@@ -224,6 +224,9 @@ func (x *tx) CreateCollection(s *doc.Schema) error {
 		return fail.New(fail.Conflict, "collection %s exists already", s.Name)
 	}
 	counted := x.db.counted
+	if counted == maxTables {
+		return fail.New(fail.TooLarge, "no more collections can be made in this database: it has had %d", counted)
+	}
 	t := x.db.addTable(counted+1, s.Clone())
 	x.append(appendSchema(nil, opCreate, t.number, t.schema))
 	x.schemaChanged(func() {
