@@ -64,15 +64,10 @@ func imageHeaders(seq uint64, history string) []http1.Header {
 	return headers
 }
 
-// copyUntil copies src to w, and gives up as gone is closed.
+// copyUntil copies src to w, and gives up as gone is closed; what is small enough to be over in a moment it lets end.
 func copyUntil(w io.Writer, src io.Reader, gone <-chan struct{}) error {
 	buf := make([]byte, copyBuffer)
 	for {
-		select {
-		case <-gone:
-			return errGone
-		default:
-		}
 		n, err := src.Read(buf)
 		if n > 0 {
 			if _, err := w.Write(buf[:n]); err != nil {
@@ -84,6 +79,14 @@ func copyUntil(w io.Writer, src io.Reader, gone <-chan struct{}) error {
 		}
 		if err != nil {
 			return err
+		}
+		if n < len(buf) {
+			continue
+		}
+		select {
+		case <-gone:
+			return errGone
+		default:
 		}
 	}
 }
