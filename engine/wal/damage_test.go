@@ -285,6 +285,25 @@ func TestCheckReadsPastAFlippedByteAnywhere(t *testing.T) {
 	}
 }
 
+func TestCheckSaysThatAnImageIsCutAtTheEndOfARecord(t *testing.T) {
+	fs := store(t, nil)
+	if err := fs.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Create(file, Options{FS: fs}, Record{Image, room("one")}, Record{Image, room("two")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	end := int64(fileHeaderSize + HeaderSize + len("one"))
+	list, damage, r := found(t, stored(t, fs)[:end])
+	if !slices.Equal(list, []string{"one"}) || !slices.Equal(damage, []int64{end}) || r.Records != 1 {
+		t.Fatalf("found %q, damage at %d, %+v", list, damage, r)
+	}
+}
+
 func FuzzOpen(f *testing.F) {
 	data, ends := sample(f)
 	f.Add(data)
