@@ -11,7 +11,22 @@ import (
 )
 
 // generator draws statements and documents over one collection, so small that values meet.
-type generator struct{ t *rapid.T }
+type generator struct {
+	t      *rapid.T
+	params *[]any // of the statement being drawn; nil where it has none
+}
+
+// constant spells a value, or makes it the statement's next parameter.
+func (g generator) constant(v any) string {
+	if g.params == nil || !g.chance("parameter", 30) {
+		return text(v)
+	}
+	if g.chance("null parameter", 15) {
+		v = nil
+	}
+	*g.params = append(*g.params, v)
+	return fmt.Sprintf("$%d", len(*g.params))
+}
 
 // fieldTypes are the fields of the generated collection.
 var fieldTypes = map[string]string{
@@ -145,13 +160,21 @@ func (g generator) jsonPath() string {
 	return g.pick("path", "j", "j.v", "j.w", "j.v", "j.w.v")
 }
 
-func (g generator) scalar() string {
-	v := g.json(0)
-	if v == nil {
-		v = int64(1)
+func (g generator) numberValue() any {
+	if g.chance("float", 30) {
+		return g.float()
 	}
-	return text(v)
+	return g.int()
 }
+
+func (g generator) scalarValue() any {
+	if v := g.json(0); v != nil {
+		return v
+	}
+	return int64(1)
+}
+
+func (g generator) scalar() string { return text(g.scalarValue()) }
 
 // comparison draws one condition without logic.
 func (g generator) comparison(depth int) string {
@@ -168,13 +191,16 @@ func (g generator) comparison(depth int) string {
 	}
 	switch rapid.IntRange(0, 13).Draw(g.t, "comparison form") {
 	case 0, 1:
-		return join(g.pick("column", "n", "m", "x", "id"), g.pick("constant", text(g.int()), text(g.int()), text(g.float())))
+		return join(g.pick("column", "n", "m", "x", "id"), g.constant(g.numberValue()))
 	case 2:
-		return join(g.pick("column", "s", "u"), text(g.textValue()))
+		return join(g.pick("column", "s", "u"), g.constant(g.textValue()))
 	case 3:
-		return join("t", g.pick("instant", text(g.instant()), "now()", "now() - 1000", "0"))
+		if g.chance("instant", 40) {
+			return join("t", g.constant(g.instant()))
+		}
+		return join("t", g.pick("instant", "now()", "now() - 1000", "0"))
 	case 4:
-		return join(g.jsonPath(), g.scalar())
+		return join(g.jsonPath(), g.constant(g.scalarValue()))
 	case 5:
 		return join(g.number(depth), g.number(depth))
 	case 6:
@@ -201,9 +227,9 @@ func (g generator) membership() string {
 	case "m":
 		column, item = "m", func() string { return g.pick("item", "0", "1.0", "2", "3") }
 	case "x":
-		column, item = "x", func() string { return text(g.float()) }
+		column, item = "x", func() string { return g.constant(g.float()) }
 	case "s":
-		column, item = "s", func() string { return text(g.textValue()) }
+		column, item = "s", func() string { return g.constant(g.textValue()) }
 	case "u":
 		column, item = "u", func() string { return text(g.textValue()) }
 	case "t":

@@ -18,8 +18,9 @@ import (
 // naive evaluates expressions the plain way, over decoded values: nil, bool, int64, float64, string,
 // moment, []any and map[string]any. It shares no code with what it judges but the syntax tree.
 type naive struct {
-	types map[string]string // of the fields: int, float, text, timestamp, bool, json, [int]
-	row   map[string]any
+	types  map[string]string // of the fields: int, float, text, timestamp, bool, json, [int]
+	row    map[string]any
+	params []any
 }
 
 // moment is a timestamp in milliseconds.
@@ -59,6 +60,8 @@ func (n *naive) eval(e syntax.Expr) (any, error) {
 	switch e := e.(type) {
 	case *syntax.Literal:
 		return decode(e.Value), nil
+	case *syntax.Param:
+		return n.params[e.N-1], nil
 	case *syntax.Path:
 		return n.path(e), nil
 	case *syntax.ListExpr:
@@ -71,6 +74,16 @@ func (n *naive) eval(e syntax.Expr) (any, error) {
 			list = append(list, v)
 		}
 		return list, nil
+	case *syntax.ObjectExpr:
+		object := map[string]any{}
+		for _, item := range e.Items {
+			v, err := n.eval(item.Value)
+			if err != nil {
+				return nil, err
+			}
+			object[item.Key.Parts[0]] = v
+		}
+		return object, nil
 	case *syntax.Unary:
 		return n.unary(e)
 	case *syntax.Binary:
@@ -168,7 +181,7 @@ func constant(e syntax.Expr) bool {
 		for _, a := range e.Args {
 			is = is && constant(a)
 		}
-	case *syntax.Logic, *syntax.Case, *syntax.Param, *syntax.ObjectExpr:
+	case *syntax.Logic, *syntax.Case, *syntax.ObjectExpr:
 		return false // the generator makes none without fields
 	}
 	return is
@@ -260,6 +273,12 @@ func plain(v any) any {
 		out := make([]any, len(v))
 		for i, e := range v {
 			out[i] = plain(e)
+		}
+		return out
+	case map[string]any:
+		out := map[string]any{}
+		for k, e := range v {
+			out[k] = plain(e)
 		}
 		return out
 	}

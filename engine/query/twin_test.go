@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/engine/query/syntax"
 
@@ -16,10 +17,11 @@ import (
 type twins struct {
 	plain, indexed *memory
 	rows           []map[string]any
+	params         []any // of the statement under way
 }
 
 func newTwins(t *rapid.T) *twins {
-	g := generator{t}
+	g := generator{t: t}
 	w := &twins{plain: newMemory(), indexed: newMemory()}
 	must := func(db *memory, statement string) {
 		if _, err := db.exec(statement); err != nil {
@@ -48,8 +50,9 @@ func newTwins(t *rapid.T) *twins {
 
 // same runs a statement on both databases and answers what they agreed on.
 func (w *twins) same(t *rapid.T, statement string) (answer string, err error) {
-	a, errA := w.plain.exec(statement)
-	b, errB := w.indexed.exec(statement)
+	params := values(w.params)
+	a, errA := w.plain.exec(statement, params...)
+	b, errB := w.indexed.exec(statement, params...)
 	if errA != nil && fail.KindOf(errA) == fail.KindOf(errB) {
 		return "", errA // the error may be another row's: an index leads to them in another order
 	}
@@ -58,33 +61,55 @@ func (w *twins) same(t *rapid.T, statement string) (answer string, err error) {
 		if (errA != nil || errB != nil) && strings.Contains(statement, "limit") {
 			return "", errA
 		}
-		plan, _ := w.indexed.exec("explain " + statement)
-		t.Fatalf("%s\nwithout an index: %swith them: %s\n%s", statement, answerText(a, errA), answerText(b, errB), answerText(plan, nil))
+		plan, _ := w.indexed.exec("explain "+statement, params...)
+		t.Fatalf("%s %v\nwithout an index: %swith them: %s\n%s", statement, w.params, answerText(a, errA), answerText(b, errB), answerText(plan, nil))
 	}
 	return string(a.Body), errA
 }
 
+// values are parameters as the caller of a plan gives them.
+func values(params []any) []doc.Value {
+	out := make([]doc.Value, len(params))
+	for i, v := range params {
+		switch v := v.(type) {
+		case moment:
+			out[i] = doc.TimestampValue(int64(v))
+		default:
+			raw, err := doc.ParseJSON(nil, []byte(text(v)))
+			if err != nil {
+				panic(err)
+			}
+			out[i] = doc.Raw(raw).Value()
+		}
+	}
+	return out
+}
+
 func TestAnIndexAnswersWhatAScanDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w, g := newTwins(t), generator{t}
+		w := newTwins(t)
+		g := generator{t: t, params: &w.params}
 		for range 16 {
+			w.params = nil
 			where := g.where()
 			statement := "get c select id, n, s" + where + g.order() + g.page()
 			if g.chance("count", 15) {
 				statement = "get c" + where + " count"
 			}
 			if _, err := w.same(t, statement); err == nil {
-				if _, err := w.indexed.exec("explain " + statement); err != nil {
+				if _, err := w.indexed.exec("explain "+statement, values(w.params)...); err != nil {
 					t.Fatalf("explain %s: %v", statement, err)
 				}
 			}
 		}
+		w.params = nil
 		change := g.pick("change", "set c {m: m + 1, s: lower(s), j.v: n}", "set c {n: m, m: n}", "del c") + g.where() + g.order()
 		if g.chance("limit", 50) {
 			change += " limit 3"
 		}
 		change += " returning *"
 		if _, err := w.same(t, change); err == nil {
+			w.params = nil
 			_, _ = w.same(t, "get c")
 		}
 	})
@@ -92,9 +117,12 @@ func TestAnIndexAnswersWhatAScanDoes(t *testing.T) {
 
 func TestExpressionsAgreeWithANaiveInterpreter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w, g := newTwins(t), generator{t}
+		w := newTwins(t)
+		g := generator{t: t, params: &w.params}
 		for range 16 {
-			shown := g.pick("shown", g.number(2), g.text(2), g.time(2), g.condition(2), g.jsonPath(), "[n, "+g.text(1)+", t]")
+			w.params = nil
+			plain := generator{t: t}
+			shown := plain.pick("shown", plain.number(2), plain.text(2), plain.time(2), plain.condition(2), plain.jsonPath(), "[n, "+plain.text(1)+", t]")
 			statement := "get c select id, " + shown + " as e" + g.where() + g.order() + g.page()
 			st, err := syntax.Parse(statement)
 			if err != nil {
@@ -109,7 +137,7 @@ func TestExpressionsAgreeWithANaiveInterpreter(t *testing.T) {
 				continue
 			}
 			if (err != nil) != (wantErr != nil) || err == nil && got != want {
-				t.Fatalf("%s\ngot  %s %v\nwant %s %v\nrows %v", statement, got, err, want, wantErr, w.rows)
+				t.Fatalf("%s %v\ngot  %s %v\nwant %s %v\nrows %v", statement, w.params, got, err, want, wantErr, w.rows)
 			}
 		}
 	})
@@ -117,41 +145,15 @@ func TestExpressionsAgreeWithANaiveInterpreter(t *testing.T) {
 
 // answer is what the naive interpreter makes of a get.
 func (w *twins) answer(get *syntax.Get) (string, error) {
-	n := &naive{types: fieldTypes}
+	n := &naive{types: fieldTypes, params: w.params}
 	for _, e := range append(shown(get), get.Where) {
 		if err := n.constants(e); err != nil {
 			return "", err
 		}
 	}
-	var rows []map[string]any
-	for _, row := range w.rows {
-		n.row = row
-		in, err := n.passes(get.Where)
-		if err != nil {
-			return "", err
-		}
-		if in {
-			rows = append(rows, row)
-		}
-	}
-	slices.SortStableFunc(rows, func(a, b map[string]any) int {
-		for _, k := range get.Order {
-			p := k.Expr.(*syntax.Path)
-			c := order((&naive{row: a}).path(p), (&naive{row: b}).path(p))
-			if k.Desc {
-				c = -c
-			}
-			if c != 0 {
-				return c
-			}
-		}
-		return 0
-	})
-	if get.Offset != nil {
-		rows = rows[min(int(decode(get.Offset.(*syntax.Literal).Value).(int64)), len(rows)):]
-	}
-	if get.Limit != nil {
-		rows = rows[:min(int(decode(get.Limit.(*syntax.Literal).Value).(int64)), len(rows))]
+	rows, err := n.rows(w.rows, get.Where, get.Order, get.Limit, get.Offset)
+	if err != nil {
+		return "", err
 	}
 	var out []string
 	for _, row := range rows {
@@ -163,6 +165,41 @@ func (w *twins) answer(get *syntax.Get) (string, error) {
 		out = append(out, fmt.Sprintf(`{"id":%d,"e":%s}`, row["id"], text(v)))
 	}
 	return "[" + strings.Join(out, ",") + "]", nil
+}
+
+// rows are those of all, which come by id, that a statement picks.
+func (n *naive) rows(all []map[string]any, where syntax.Expr, by []syntax.OrderKey, limit, offset syntax.Expr) ([]map[string]any, error) {
+	var rows []map[string]any
+	for _, row := range all {
+		n.row = row
+		in, err := n.passes(where)
+		if err != nil {
+			return nil, err
+		}
+		if in {
+			rows = append(rows, row)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b map[string]any) int {
+		for _, k := range by {
+			p := k.Expr.(*syntax.Path)
+			c := order((&naive{row: a}).path(p), (&naive{row: b}).path(p))
+			if k.Desc {
+				c = -c
+			}
+			if c != 0 {
+				return c
+			}
+		}
+		return 0
+	})
+	if offset != nil {
+		rows = rows[min(int(decode(offset.(*syntax.Literal).Value).(int64)), len(rows)):]
+	}
+	if limit != nil {
+		rows = rows[:min(int(decode(limit.(*syntax.Literal).Value).(int64)), len(rows))]
+	}
+	return rows, nil
 }
 
 func shown(get *syntax.Get) []syntax.Expr {
@@ -248,6 +285,12 @@ func (n *naive) constants(e syntax.Expr) error {
 	case *syntax.ListExpr:
 		for _, a := range e.Items {
 			if err := n.constants(a); err != nil {
+				return err
+			}
+		}
+	case *syntax.ObjectExpr:
+		for _, item := range e.Items {
+			if err := n.constants(item.Value); err != nil {
 				return err
 			}
 		}
