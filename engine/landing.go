@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"fenec/engine/wal"
 )
@@ -11,7 +12,7 @@ import (
 type landing struct {
 	mu     sync.Mutex
 	blocks []block
-	spare  *undoLog // a small one to use again
+	spare  atomic.Pointer[undoLog] // a small one to use again
 }
 
 type block struct {
@@ -22,27 +23,17 @@ type block struct {
 
 // empty is an undoLog to fill.
 func (l *landing) empty() *undoLog {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	u := l.spare
-	l.spare = nil
-	if u == nil {
-		u = new(undoLog)
+	if u := l.spare.Swap(nil); u != nil {
+		return u
 	}
-	return u
+	return new(undoLog)
 }
 
 // recycle keeps u for the next block unless it has grown large.
 func (l *landing) recycle(u *undoLog) {
-	l.mu.Lock()
-	l.recycleLocked(u)
-	l.mu.Unlock()
-}
-
-func (l *landing) recycleLocked(u *undoLog) {
 	if cap(u.changes) <= smallBlock {
 		u.reset()
-		l.spare = u
+		l.spare.Store(u)
 	}
 }
 
@@ -57,7 +48,7 @@ func (l *landing) landed(t wal.Ticket) {
 	l.mu.Lock()
 	n := 0
 	for n < len(l.blocks) && l.blocks[n].ticket <= t {
-		l.recycleLocked(l.blocks[n].undo)
+		l.recycle(l.blocks[n].undo)
 		n++
 	}
 	l.blocks = slices.Delete(l.blocks, 0, n)

@@ -40,6 +40,7 @@ func (db *DB) insertTable(t *table) {
 	at, _ := slices.BinarySearch(db.names, t.schema.Name)
 	db.names = slices.Insert(db.names, at, t.schema.Name)
 	db.version++
+	db.tx.asked = nil
 }
 
 func (db *DB) removeTable(t *table) {
@@ -49,6 +50,7 @@ func (db *DB) removeTable(t *table) {
 		db.names = slices.Delete(db.names, at, at+1)
 	}
 	db.version++
+	db.tx.asked = nil
 }
 
 // load is a document of the file, before there are indexes.

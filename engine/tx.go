@@ -26,6 +26,7 @@ type tx struct {
 	segment, start int
 	changes        uint64
 	undo           *undoLog
+	asked          *table // the table last asked for by name
 
 	built   *building // the index the statement declares, built beside the database
 	touched []touch   // documents put by the statement under way, for the unique indexes to judge
@@ -104,9 +105,25 @@ func (x *tx) fits(n int) error {
 	return nil
 }
 
+// table is the collection of that name. A statement asks for one and the same for each document.
+func (x *tx) table(name string) *table {
+	if x.asked == nil || x.asked.schema.Name != name {
+		x.asked = x.db.tables[name]
+	}
+	return x.asked
+}
+
+// Table is reader.Table.
+func (x *tx) Table(name string) query.Table {
+	if t := x.table(name); t != nil {
+		return t
+	}
+	return nil
+}
+
 // NextID hands out an id, 0 where none are left.
 func (x *tx) NextID(name string) int64 {
-	t := x.db.tables[name]
+	t := x.table(name)
 	id := t.next
 	if id != 0 {
 		x.undo.next(t)
@@ -117,7 +134,7 @@ func (x *tx) NextID(name string) int64 {
 
 // TakeID moves the counter past an id a document brought along.
 func (x *tx) TakeID(name string, id int64) {
-	t := x.db.tables[name]
+	t := x.table(name)
 	if t.next != 0 && id >= t.next {
 		x.undo.next(t)
 		t.take(id)
@@ -129,7 +146,7 @@ func (x *tx) Put(name string, d doc.Document) error {
 	if err := x.fits(len(d) + binary.MaxVarintLen64 + 1); err != nil {
 		return err
 	}
-	t := x.db.tables[name]
+	t := x.table(name)
 	s := &x.db.memory.segments[x.segment]
 	*s = append(*s, opPut)
 	*s = binary.AppendUvarint(*s, t.number)
@@ -151,7 +168,7 @@ func (x *tx) Delete(name string, id int64) error {
 	if err := x.fits(2*binary.MaxVarintLen64 + 1); err != nil {
 		return err
 	}
-	t := x.db.tables[name]
+	t := x.table(name)
 	c := change{table: t, id: id}
 	if c.old, c.had = t.remove(id); !c.had {
 		return nil
@@ -238,7 +255,7 @@ func (x *tx) CreateCollection(s *doc.Schema) error {
 
 // DropCollection ends a collection and every document in it.
 func (x *tx) DropCollection(name string) error {
-	t := x.db.tables[name]
+	t := x.table(name)
 	x.db.removeTable(t)
 	x.append(binary.AppendUvarint([]byte{opDrop}, t.number))
 	x.schemaChanged(func() { x.db.insertTable(t) })
@@ -247,7 +264,7 @@ func (x *tx) DropCollection(name string) error {
 
 // CreateIndex declares an index on a field or path. Documents that already share a unique value refuse it.
 func (x *tx) CreateIndex(name, on string, kind doc.IndexKind) error {
-	t := x.db.tables[name]
+	t := x.table(name)
 	before := t.schema
 	s := before.Clone()
 	if f := s.Field(on); f != nil {
