@@ -44,7 +44,7 @@ const (
 )
 
 var buildOnce = sync.OnceValue(func() error {
-	args := []string{"build", "-o", filepath.Join(binaryDir, "fenec")}
+	args := []string{"build", "-buildvcs=false", "-o", filepath.Join(binaryDir, "fenec")}
 	if underRace {
 		args = append(args, "-race")
 	}
