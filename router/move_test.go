@@ -251,13 +251,28 @@ func TestACopySomebodyWritesToIsLeftAlone(t *testing.T) {
 	rt, nodes := cluster(t, Config{}, 2)
 	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
 	rt.must("POST", "/t/acme/c", "first", 200)
+	// The node does not answer any more once its copy is to be deleted; the router is seen to try again.
+	var mu sync.Mutex
+	deletes, looks := 0, 0
 	nodes[0].cutting(func(n *fakeNode, r *http.Request) verdict {
-		if r.Method == "DELETE" {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case r.Method == "DELETE":
+			deletes++
+			return before
+		case deletes > 0:
+			looks++
 			return before
 		}
 		return pass
 	})
 	rt.must("POST", "/_shard/tenants/acme/move", `{"to":"n2"}`, 200)
+	eventually(t, "the router tries again", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return looks > 0
+	})
 	nodes[0].mu.Lock()
 	nodes[0].tenants["acme"].frozen = false
 	nodes[0].mu.Unlock()

@@ -98,13 +98,19 @@ func (w *world) boot() {
 }
 
 // restart ends the router as it is and starts another on what a power loss leaves.
-func (w *world) restart() {
+func (w *world) restart() { w.restartOn((*crashfs.FS).Crash) }
+
+// everything and nothing are what a power loss may leave of what was not synced.
+func everything(fs *crashfs.FS) *crashfs.FS { return fs.CrashKeeping(func(n int) int { return n }) }
+func nothing(fs *crashfs.FS) *crashfs.FS    { return fs.CrashKeeping(func(int) int { return 0 }) }
+
+func (w *world) restartOn(crash func(*crashfs.FS) *crashfs.FS) {
 	w.t.Helper()
 	w.mu.Lock()
 	w.off = true
 	w.mu.Unlock()
 	w.rt.stop()
-	w.fs = w.fs.Crash()
+	w.fs = crash(w.fs)
 	w.plan(0, pass, false)
 	w.boot()
 }
