@@ -9,7 +9,7 @@ import (
 )
 
 func TestFoldingMakesLettersEqualThatSimpleFoldingDoes(t *testing.T) {
-	for r := rune(0); r <= unicode.MaxRune; r++ {
+	for r := rune(0); r < 0x20000; r++ { // no case is told apart beyond
 		if !utf8.ValidRune(r) {
 			continue
 		}

@@ -206,7 +206,7 @@ func TestWritesAgreeWithAModel(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for range 25 {
+		for range 15 {
 			if g.chance("put", 50) {
 				d, given := g.document(), g.chance("id", 30)
 				if given {

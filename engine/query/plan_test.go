@@ -119,12 +119,12 @@ func (c *endAfter) Err() error {
 }
 
 func TestAContextStopsAStatement(t *testing.T) {
-	s := newSegment(t, 30_000)
+	s := newSegment(t, 10_000)
 	for _, statement := range []string{
 		`get c`, `get c where n < 0 count`, `get c order n`, `get c order m`, `get c where m > 5 and n < 0`, `get c order id desc`, `set c {n: 1}`, `del c where n < 0`,
 	} {
 		for err, want := range map[error]fail.Kind{context.Canceled: fail.Canceled, context.DeadlineExceeded: fail.Timeout} {
-			ctx := &endAfter{Context: context.Background(), end: 5, err: err}
+			ctx := &endAfter{Context: context.Background(), end: 2, err: err}
 			_, got := s.plan(t, statement).Run(&Env{Ctx: ctx, Now: testNow}, s, nil)
 			if fail.KindOf(got) != want {
 				t.Errorf("%s: %v, want %v", statement, got, want)
@@ -142,7 +142,7 @@ func TestAContextStopsAStatement(t *testing.T) {
 }
 
 func TestOnePlanRunsManyTimesAtOnce(t *testing.T) {
-	s := newSegment(t, 30_000)
+	s := newSegment(t, 10_000)
 	plans := []*Plan{
 		s.plan(t, `get c select id, lower(s) as s where n >= $1 and n < $1 + 3 and s ~ $2 order n limit 2`),
 		s.plan(t, `get c select id where id in [$1, $1 + 1] and $2 = $2`),
@@ -152,7 +152,7 @@ func TestOnePlanRunsManyTimesAtOnce(t *testing.T) {
 	for worker := range 4 {
 		wg.Go(func() {
 			for i := range 15 {
-				n := int64(worker*1000 + i)
+				n := int64(worker*100 + i)
 				env := &Env{Params: []doc.Value{doc.IntValue(n + 1), doc.TextValue([]byte("NUMBER"))}, Now: testNow}
 				want := []string{"", fmt.Sprintf(`[{"id":%d},{"id":%d}]`, n+1, n+2), fmt.Sprintf(`[{"count":%d}]`, n+1)}
 				for j, p := range plans {
