@@ -172,10 +172,35 @@ func TestAnIndexThatWillBeRefusedIsNotBuilt(t *testing.T) {
 
 func TestALargeBlockLeavesNoRoomBehind(t *testing.T) {
 	db := inMemory(t, Options{})
-	mustExec(t, db, `create collection c (n int @unique)`)
+	mustExec(t, db, `create collection c (n int @unique, body text)`)
+	mustExec(t, db, `put c {n: 1}`)
+	before := db.Stats().MemoryBytes
+	body := textParam(strings.Repeat("x", 20<<20))
+	if _, err := exec(db, `put c [{n: 2, body: $1}, {n: 1}]`, body); err == nil {
+		t.Fatal("a value was taken twice")
+	}
+	if got := db.Stats().MemoryBytes; got > before+1<<20 {
+		t.Errorf("%d bytes are held after a large block was refused, %d before", got, before)
+	}
 	mustExec(t, db, "put c ["+strings.TrimSuffix(strings.Repeat(`{}, `, 10_000), ", ")+"]")
 	if got := cap(db.tx.touched); got > smallBlock {
 		t.Errorf("room for %d documents is held when the block has landed", got)
+	}
+}
+
+// TestSegmentsAreFilled writes more than a few segments hold: hardly more is held than was written, of much as of little.
+func TestSegmentsAreFilled(t *testing.T) {
+	db := inMemory(t, Options{})
+	mustExec(t, db, `create collection c (body text)`)
+	if got := db.memory.bytes(); got > 1<<10 {
+		t.Errorf("an empty database holds %d bytes", got)
+	}
+	body := textParam(strings.Repeat("x", 3000))
+	for range 4000 {
+		mustExec(t, db, `put c {body: $1}`, body)
+	}
+	if size, held := db.Stats().FileBytes, db.memory.bytes(); held > size+size/20+segmentSize {
+		t.Errorf("%d bytes are held of a file of %d", held, size)
 	}
 }
 

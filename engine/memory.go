@@ -47,11 +47,21 @@ func (m *memory) open() (segment, start int) {
 			return n - 1, used
 		}
 		m.sealed = n
-		// The first segment grows with what a small tenant writes; whoever has filled one is about to fill the next.
-		room = make([]byte, 0, segmentSize+segmentSize/8)
+		// The first segment grows with what a small tenant writes; whoever has filled one is about to fill the next. It
+		// has room for the block that passes segmentSize, most being small.
+		room = make([]byte, 0, segmentSize+segmentSize/64)
 	}
 	m.segments = append(m.segments, room)
 	return len(m.segments) - 1, 0
+}
+
+// cut takes the end of the open segment off again, from start on, and the room it grew by where that is much.
+func (m *memory) cut(segment, start int) {
+	s := &m.segments[segment]
+	*s = (*s)[:start]
+	if cap(*s) > 2*segmentSize {
+		*s = slices.Clone(*s)
+	}
 }
 
 // snapshot is the memory as it stands, to be read without a lock.

@@ -67,8 +67,7 @@ func (x *tx) end() {
 
 func (x *tx) rollback() {
 	x.undo.run()
-	s := &x.db.memory.segments[x.segment]
-	*s = (*s)[:x.start]
+	x.db.memory.cut(x.segment, x.start)
 	x.db.seq -= x.changes
 	x.changes = 0
 	x.db.landing.recycle(x.undo)
