@@ -203,7 +203,13 @@ func (p *putPlan) field(key []byte) *column {
 
 // putPath puts a value of an object under the path that is its key.
 func (p *putPlan) putPath(f *frame, object doc.Raw, key string, r doc.Raw) error {
-	col, err := resolve(p.schema, strings.Split(key, "."), p.pos)
+	parts := []string{key}
+	if syntax.IsPath(key) {
+		if parts = strings.Split(key, "."); len(parts) > syntax.MaxPath {
+			return fail.New(fail.Invalid, "a path has at most %d parts", syntax.MaxPath)
+		}
+	}
+	col, err := resolve(p.schema, parts, p.pos)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func (p *parser) key(document bool) (Path, error) {
 	case p.tok.kind == kindText:
 		at := p.tok.pos
 		text := string(p.text().B)
-		if document && isPath(text) {
+		if document && IsPath(text) {
 			parts := strings.Split(text, ".")
 			if len(parts) > MaxPath {
 				return Path{}, p.invalid(at, "a path has at most %d parts", MaxPath)
@@ -71,8 +71,8 @@ func (p *parser) key(document bool) (Path, error) {
 	return Path{Parts: p.parts.list(name.Text), Pos: name.Pos}, nil
 }
 
-// isPath reports whether s is two names or more with dots between.
-func isPath(s string) bool {
+// IsPath reports whether s reads as a path: two names or more with dots between.
+func IsPath(s string) bool {
 	if strings.IndexByte(s, '.') < 0 {
 		return false
 	}
