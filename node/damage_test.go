@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"fenec/internal/vfs"
 )
 
 func TestADamagedFileDisturbsNobodyAndSaysWhatItIs(t *testing.T) {
@@ -82,6 +85,37 @@ func TestAFilePutRightIsServedAgain(t *testing.T) {
 	r.sweep()
 	if got := r.count("acme"); got != `{"count":2}` {
 		t.Error(got)
+	}
+}
+
+// counting is a file system that counts the openings of tenants' files.
+type counting struct {
+	vfs.FS
+	opened atomic.Int64
+}
+
+func (c *counting) OpenFile(name string, flag int, perm os.FileMode) (vfs.File, error) {
+	if strings.HasSuffix(name, fileSuffix) {
+		c.opened.Add(1)
+	}
+	return c.FS.OpenFile(name, flag, perm)
+}
+
+func TestADamagedFileIsNotReadForEveryRequest(t *testing.T) {
+	clock := newClock()
+	fs := &counting{FS: vfs.OS}
+	r := start(t, Config{FS: fs, Clock: clock.Now})
+	if err := os.WriteFile(r.file("bad.fenec"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int64{1, 1, 1, 2} {
+		if want == 2 {
+			clock.Advance(refusalTime)
+		}
+		r.want(500, "GET", "/t/bad/c", "")
+		if got := fs.opened.Load(); got != want {
+			t.Errorf("opened %d times, want %d", got, want)
+		}
 	}
 }
 

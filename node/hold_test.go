@@ -99,6 +99,10 @@ func TestADeletedTenantLeavesNoFreezeForTheNextOfItsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.fill("acme", 1)
+	if !r.closeIfIdle(r.registry.get("acme")) {
+		t.Fatal("in use")
+	}
+	r.insert("acme", 2, 1)
 }
 
 // An answered freeze means that no write is answered after it, whatever was in flight.
@@ -208,6 +212,20 @@ func TestAFreezeThatCannotBeKeptDoesNotTakeEffect(t *testing.T) {
 	fs.set(".frozen", syscall.EIO)
 	r.wantAdmin(500, "POST", "tenants/acme/thaw", "")
 	r.want(503, "POST", "/t/acme/c", `{"n": 1}`)
+}
+
+func TestATenantWhoseWritesAreNotOnDiskIsNotFrozen(t *testing.T) {
+	fs := &failing{FS: vfs.OS}
+	r := start(t, Config{FS: fs})
+	r.fill("acme", 1)
+	fs.set("acme.fenec", syscall.EIO)
+	r.want(500, "POST", "/t/acme/c", `{"n": 1}`)
+	fs.set("", nil)
+	r.wantAdmin(500, "POST", "tenants/acme/freeze", `{"token": "x"}`)
+	if got := r.admin("GET", "tenants/acme/frozen", "").body; !strings.HasPrefix(got, `{"frozen":false,`) {
+		t.Errorf("got %s", got)
+	}
+	r.closeIfIdle(r.registry.get("acme")) // or the shutdown would report the failure
 }
 
 func TestAStorageErrorStopsATenantsWritesUntilItIsOpenedAgain(t *testing.T) {

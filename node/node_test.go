@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"fenec/internal/vfs/crashfs"
+
 	"go.uber.org/goleak"
 )
 
@@ -282,6 +284,34 @@ func TestShutdownKeepsWhatWasAnswered(t *testing.T) {
 	r = start(t, Config{Dir: r.dir})
 	if got := r.count("acme"); got != `{"count":3}` {
 		t.Errorf("after a restart: %s", got)
+	}
+}
+
+func TestShutdownSyncsEveryTenant(t *testing.T) {
+	fs := crashfs.New(1)
+	r := start(t, Config{Dir: "/data", FS: fs}) // which syncs as a tenant closes only
+	for i := range 5 {
+		r.fill(fmt.Sprint("t", i), 3)
+	}
+	r.stop()
+	r = start(t, Config{Dir: "/data", FS: fs.Crash()})
+	for i := range 5 {
+		if got := r.count(fmt.Sprint("t", i)); got != `{"count":3}` {
+			t.Errorf("t%d after the power failed: %s", i, got)
+		}
+	}
+}
+
+func TestAnIdleTenantIsSyncedAsItIsClosed(t *testing.T) {
+	fs := crashfs.New(1)
+	r := start(t, Config{Dir: "/data", FS: fs})
+	r.fill("acme", 3)
+	if !r.closeIfIdle(r.registry.get("acme")) {
+		t.Fatal("in use")
+	}
+	r = start(t, Config{Dir: "/data", FS: fs.Crash()})
+	if got := r.count("acme"); got != `{"count":3}` {
+		t.Error(got)
 	}
 }
 
