@@ -74,8 +74,8 @@ func (p *picker) choose(f *frame, t Table, need int) {
 // sortCost is what putting the first need of n documents in order costs: a comparison each, and the order
 // of those that are kept.
 func sortCost(n, need int) float64 {
-	kept := float64(min(n, need))
-	return float64(n) + kept*math.Log2(kept+1)
+	few := float64(min(n, need))
+	return float64(n) + few*math.Log2(few+1)
 }
 
 // travel walks the route chosen, calling visitDocument for each document on it.
