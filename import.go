@@ -119,9 +119,12 @@ func runImport(c *cli.Context) error {
 		if err != nil || info.IsDir() {
 			return usagef("the input is no file: %s", name)
 		}
-		o.Input, o.Name, size = file, name, info.Size()
-		if o.State == "" {
-			o.State = name + ".fenec-import"
+		o.Input, o.Name = file, name
+		if info.Mode().IsRegular() { // and no pipe, as <(...) of a shell is one
+			size = info.Size()
+			if o.State == "" {
+				o.State = name + ".fenec-import"
+			}
 		}
 	}
 	bar := newBar(c.App.ErrWriter, o.Name, size)
@@ -134,6 +137,9 @@ func runImport(c *cli.Context) error {
 	defer stop(nil)
 	release := onInterrupt(func() { stop(errInterrupted) })
 	defer release()
+	if size < 0 {
+		o.Input = stoppable{ctx, o.Input}
+	}
 	started := time.Now()
 	summary, err := importer.Run(ctx, o)
 	bar.clear()
@@ -182,6 +188,33 @@ func onInterrupt(f func()) (release func()) {
 		signal.Stop(caught)
 		close(done)
 		<-ended
+	}
+}
+
+// stoppable is a pipe or a terminal, of which a read may wait for ever: it ends
+// with the context. The read itself then goes on to the end of the process, which
+// is near.
+type stoppable struct {
+	ctx    context.Context
+	source io.Reader
+}
+
+func (s stoppable) Read(p []byte) (int, error) {
+	type result struct {
+		text []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		text := make([]byte, len(p)) // p is the caller's again once Read has returned
+		n, err := s.source.Read(text)
+		done <- result{text[:n], err}
+	}()
+	select {
+	case r := <-done:
+		return copy(p, r.text), r.err
+	case <-s.ctx.Done():
+		return 0, context.Cause(s.ctx)
 	}
 }
 

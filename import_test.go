@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -229,6 +230,43 @@ func TestImport(t *testing.T) {
 			t.Errorf("on a terminal: %v %q, want a bar that names the file", err, out)
 		}
 	})
+	node.stop()
+}
+
+func TestAnImportThatWaitsForStdinCanBeStopped(t *testing.T) {
+	t.Parallel()
+	node := startNode(t, t.TempDir())
+	tenant := makeTenant(t, node, "acme")
+	state := filepath.Join(t.TempDir(), "state")
+	args := []string{"import", "--url", tenant, "--collection", "writes", "--batch", "1", "--state", state}
+	cmd := exec.Command(binary(t), args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// Enough for the reader to be past its first look at the input.
+	if _, err := io.WriteString(stdin, many(2000)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it has imported what there was", func() bool {
+		return len(numbers(t, tenant)) == 2000
+	})
+	cmd.Process.Signal(syscall.SIGTERM)
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(stderr.String(), errInterrupted.Error()) {
+		t.Errorf("exit code %d, %s", code, stderr.String())
+	}
+	got := runImporter(t, many(2100), args[1:]...)
+	if got.code != 0 || !strings.Contains(got.stdout, "went on after line 2000") {
+		t.Errorf("%+v", got)
+	}
+	eachOnce(t, tenant, 2100)
+	clean(t, tenant, state)
 	node.stop()
 }
 

@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 
 	"fenec/internal/api"
 )
@@ -190,7 +189,10 @@ func (im *importer) load(ctx context.Context, sample []record) error {
 	var size int
 	for {
 		r, err := im.next(&sample)
-		if err != nil && !errors.Is(err, io.EOF) {
+		switch {
+		case context.Cause(ctx) != nil:
+			return context.Cause(ctx)
+		case err != nil && !errors.Is(err, io.EOF):
 			return fmt.Errorf("%s cannot be read: %w", im.Name, err)
 		}
 		ended := err != nil
@@ -200,9 +202,6 @@ func (im *importer) load(ctx context.Context, sample []record) error {
 			size += len(it.document)
 		}
 		for len(pending) > 0 && (ended || len(pending) >= im.lines || size >= maxBytes) {
-			if err := context.Cause(ctx); err != nil {
-				return err
-			}
 			sent, err := im.send(ctx, pending)
 			if err != nil {
 				return err
@@ -210,7 +209,7 @@ func (im *importer) load(ctx context.Context, sample []record) error {
 			for _, it := range pending[:sent] {
 				size -= len(it.document)
 			}
-			pending = slices.Delete(pending, 0, sent)
+			pending = pending[sent:]
 		}
 		if ended {
 			return nil

@@ -56,10 +56,10 @@ func (s *state) save(path string) error {
 	}
 	side := path + ".tmp"
 	if err := writeSynced(side, append(content, '\n')); err != nil {
-		return fmt.Errorf("the state file cannot be written: %w", err)
+		return fmt.Errorf("the state file cannot be written (--state names another): %w", err)
 	}
 	if err := os.Rename(side, path); err != nil {
-		return fmt.Errorf("the state file cannot be written: %w", err)
+		return fmt.Errorf("the state file cannot be written (--state names another): %w", err)
 	}
 	return nil
 }
