@@ -150,6 +150,11 @@ func TestIDsAtTheEdgesOfPages(t *testing.T) {
 				}
 			}
 			x.Set(edge, 7)
+			for i := range x.pages {
+				if x.pages[i].ids != nil {
+					t.Errorf("of %d ids, page %d keeps its ids after %d came back", n, i, edge)
+				}
+			}
 			if ref, ok := x.Get(edge); !ok || ref != 7 || x.Len() != int(n) {
 				t.Errorf("of %d ids, %d comes back at %d %t, with %d", n, edge, ref, ok, x.Len())
 			}
