@@ -52,6 +52,7 @@ func (db *DB) Compact(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer rw.Abort() // nothing once it is committed
 	c := &compaction{db: db, rewrite: rw}
 	c.emit = func(record []byte) error {
 		if db.isClosed() {
@@ -59,11 +60,7 @@ func (db *DB) Compact(ctx context.Context) error {
 		}
 		return rw.Append(wal.Image, record)
 	}
-	if err := c.run(ctx); err != nil {
-		rw.Abort()
-		return err
-	}
-	return nil
+	return c.run(ctx)
 }
 
 // beginRewrite has Close wait for a rewrite, so that nothing touches the side file once the database is closed.
@@ -117,7 +114,11 @@ func (c *compaction) follow() error {
 	db.mu.RLock()
 	from, to := c.done, db.memory.end()
 	segments := slices.Clone(db.memory.segments)
+	err := db.log.Err() // what is staged once the log has failed has no header to be read by
 	db.mu.RUnlock()
+	if err != nil {
+		return err
+	}
 	for ; from.segment < len(segments) && from.segment <= to.segment; from = (mark{from.segment + 1, 0}) {
 		if err := c.blocks(segments[from.segment][from.offset:]); err != nil {
 			return err

@@ -332,9 +332,16 @@ func (t *table) tell(id int64) {
 	}
 }
 
+// What a table, a field and an index not built yet take in the heap, about, in bytes.
+const (
+	tableBytes   = 320
+	fieldBytes   = 56
+	derivedBytes = 96
+)
+
 // bytes is what the table holds beside its documents.
 func (t *table) bytes() int64 {
-	n := t.ids.Bytes()
+	n := t.ids.Bytes() + tableBytes + int64(len(t.schema.Fields))*fieldBytes + int64(len(t.derived))*derivedBytes
 	for _, x := range t.derived {
 		if s := x.state.Load(); s != nil {
 			n += s.bytes()
