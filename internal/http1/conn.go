@@ -15,7 +15,6 @@ type conn struct {
 	outbound
 	server *Server
 	poller poller
-	eager  eager
 	remote netip.AddrPort
 	began  time.Time
 	now    time.Time // when the last answer was written, or the connection began
@@ -37,7 +36,6 @@ func newConn(s *Server, nc net.Conn) *conn {
 	c.inbound = inbound{nc: nc, buf: make([]byte, readBuffer), awake: c.awoke}
 	c.outbound.init(nc)
 	c.poller.init(nc)
-	c.eager.init()
 	c.req.conn, c.req.ctx.conn = c, c
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
 		p := a.AddrPort()
@@ -103,9 +101,6 @@ func (c *conn) readHead() error {
 		}
 		if c.room() {
 			c.parser.reset()
-		}
-		if c.idleness {
-			c.await()
 		}
 		if err := c.fill(until); err != nil {
 			return c.headLost(err)

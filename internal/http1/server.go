@@ -41,7 +41,6 @@ type Server struct {
 	stopped  atomic.Bool
 	open     atomic.Int64
 	refusing atomic.Int64
-	last     atomic.Pointer[conn] // the connection that waited last for a request
 	work     sync.WaitGroup
 }
 
