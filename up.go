@@ -61,12 +61,9 @@ func runUp(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	log := newLog(c.App.ErrWriter)
-	if !isTerminal(c.App.ErrWriter) {
-		// The printed lines are what up is for; a log beside them only where
-		// something is wrong.
-		log = log.Level(zerolog.WarnLevel)
-	}
+	// What up prints is for a person who begins; beside it a log only where
+	// something is wrong.
+	log := newLog(c.App.ErrWriter).Level(zerolog.WarnLevel)
 	stop := signals(log)
 	local, err := startLocal(addresses, log)
 	if err != nil {
