@@ -309,7 +309,14 @@ func appendList(b []byte, items []Expr) []byte {
 func appendUnary(b []byte, x *Unary) []byte {
 	switch x.Op {
 	case Not:
-		return appendExpr(append(b, "not "...), x.X, bindNot)
+		b = append(b, "not "...)
+		if path, ok := x.X.(*Path); ok && len(path.Parts) == 1 {
+			// Behind not, a field called like one of these would read as an operator and not as the field.
+			if word := (&token{kind: kindName, text: path.Parts[0]}); word.anyOf("is", "in", "has", "and", "or") {
+				return append(append(append(b, '('), path.Parts[0]...), ')')
+			}
+		}
+		return appendExpr(b, x.X, bindNot)
 	case Neg:
 		b = append(b, '-')
 		switch y := x.X.(type) {
