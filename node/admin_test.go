@@ -66,7 +66,7 @@ func TestStatsCountTheDirectory(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("a", 10)
 	r.fill("b", 10)
-	r.closeIfIdle(r.registry.get("b"))
+	r.closeIdle("b")
 	var stats struct {
 		Tenants, Open int
 		Disk          int64 `json:"disk_bytes"`

@@ -103,11 +103,15 @@ func isLoopback(listen string) (bool, error) {
 	return err == nil && ip.Unmap().IsLoopback(), nil
 }
 
-// engineOptions are what each tenant's database is opened with.
-func (n *Node) engineOptions() engine.Options {
+// engineOptions are what a tenant's database is opened with; its name is empty for a node over a file.
+func (n *Node) engineOptions(tenant string) engine.Options {
+	log := n.log
+	if tenant != "" {
+		log = log.With().Str("tenant", tenant).Logger()
+	}
 	return engine.Options{
 		FS: n.fs, Clock: n.config.Clock, Sync: n.config.Sync, ReadOnly: n.config.ReadOnly,
-		StatementTimeout: n.config.StatementTimeout, Log: n.log,
+		StatementTimeout: n.config.StatementTimeout, Log: log,
 	}
 }
 

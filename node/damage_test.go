@@ -67,9 +67,7 @@ func TestAFilePutRightIsServedAgain(t *testing.T) {
 	clock := newClock()
 	r := start(t, Config{Clock: clock.Now})
 	r.fill("acme", 2)
-	if !r.closeIfIdle(r.registry.get("acme")) {
-		t.Fatal("in use")
-	}
+	r.closeIdle("acme")
 	whole, err := os.ReadFile(r.file("acme.fenec"))
 	if err != nil {
 		t.Fatal(err)

@@ -31,16 +31,11 @@ func (n *Node) sweep() {
 	now := n.clock()
 	n.refusals.expire(now)
 	var idle []*tenant
-	n.registry.each(func(t *tenant) bool {
-		if !t.enter() {
-			return true // being closed
-		}
+	n.eachOpen(func(t *tenant) {
 		n.measure(t)
-		t.leave()
-		if n.config.IdleClose > 0 && now.Sub(time.Unix(0, t.last.Load())) >= n.config.IdleClose {
+		if t != n.single && n.config.IdleClose > 0 && now.Sub(time.Unix(0, t.last.Load())) >= n.config.IdleClose {
 			idle = append(idle, t)
 		}
-		return true
 	})
 	for _, t := range idle {
 		n.closeIfIdle(t)

@@ -120,7 +120,7 @@ func (n *Node) installImage(name string, image io.Reader) (seq uint64, err error
 	if err := n.writeHold(name, hold{Held: true}); err != nil {
 		return 0, err
 	}
-	seq, err = engine.InstallImage(n.path(name), image, n.engineOptions())
+	seq, err = engine.InstallImage(n.path(name), image, n.engineOptions(name))
 	if err == nil {
 		n.refusals.forget(name)
 		return seq, nil

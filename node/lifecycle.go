@@ -36,7 +36,7 @@ func (n *Node) create(name string) error {
 	n.makeRoom(0)
 	var db *engine.DB
 	err = n.withDescriptor(func() (err error) {
-		db, err = engine.Create(n.path(name), n.engineOptions())
+		db, err = engine.Create(n.path(name), n.engineOptions(name))
 		return err
 	})
 	if err != nil {

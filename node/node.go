@@ -14,7 +14,7 @@
 //	gate of a name    one opening, closing, create, delete, freeze, thaw or install of that tenant at a time; a second
 //	                  gate is only ever tried, never waited for, by an opening that wants another tenant closed
 //	Node.ending       the end of the node against openings under way
-//	registry.mu       the map of one shard of the open tenants being copied
+//	registryShard.mu  the map of some of the open tenants being copied
 //	refusals.mu       the tenants that could not be opened lately
 //
 // The goroutines are the connection loop's, which ends with Serve, and one that closes idle tenants, which Shutdown
@@ -184,9 +184,9 @@ func (n *Node) serveFile(file string) error {
 func (n *Node) openOrCreate(path string) (*engine.DB, error) {
 	_, err := n.fs.Stat(path)
 	if errors.Is(err, os.ErrNotExist) && !n.config.ReadOnly {
-		return engine.Create(path, n.engineOptions())
+		return engine.Create(path, n.engineOptions(""))
 	}
-	return engine.Open(path, n.engineOptions())
+	return engine.Open(path, n.engineOptions(""))
 }
 
 // Serve answers the connections of a listener until Shutdown, and then returns nil.

@@ -130,7 +130,7 @@ func (n *Node) openLocked(name string) (*tenant, error) {
 	var db *engine.DB
 	err := n.withDescriptor(func() (err error) {
 		if h, err = n.readHold(name); err == nil {
-			db, err = engine.Open(path, n.engineOptions())
+			db, err = engine.Open(path, n.engineOptions(name))
 		}
 		return err
 	})
