@@ -107,6 +107,21 @@ func TestTokensComeFromFilesAndTheEnvironment(t *testing.T) {
 	}
 }
 
+func TestOneFileIsServedAtTheRoot(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "one.fenec")
+	for range 2 {
+		node := start(t, "node", "--file", file, "--http", "127.0.0.1:0")
+		query(t, node.url(), "create collection if not exists writes (n int)")
+		must(t, 201, "POST", node.url()+"/writes", `{"n": 1}`)
+		must(t, 404, "GET", node.url()+"/t/acme/", "")
+		node.stop()
+	}
+	if code, out := fenec(t, "check", file); code != exitOK || !strings.Contains(out, "writes: 2 documents") {
+		t.Errorf("exit code %d, %s", code, out)
+	}
+}
+
 func TestTheHelpOfACommandIsOneText(t *testing.T) {
 	for _, name := range []string{"up", "node", "shard", "import", "check", "ping", "standby", "version"} {
 		var out, stderr bytes.Buffer

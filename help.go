@@ -32,9 +32,6 @@ func printHelp(w io.Writer, _ string, data any) {
 	case *cli.App:
 		printAppHelp(w, v)
 	case *cli.Command:
-		if v.Name == v.HelpName { // the app itself, seen as its root command
-			return
-		}
 		printCommandHelp(w, v)
 	}
 }
