@@ -23,7 +23,7 @@ func TestALargeBlockLeavesNoRoomBehind(t *testing.T) {
 	mustExec(t, db, `create collection c (n int @unique, body text)`)
 	mustExec(t, db, `put c {n: 1}`)
 	before := db.Stats().MemoryBytes
-	body := textParam(strings.Repeat("x", 20<<20))
+	body := textParam(strings.Repeat("x", 5<<20))
 	if _, err := exec(db, `put c [{n: 2, body: $1}, {n: 1}]`, body); err == nil {
 		t.Fatal("a value was taken twice")
 	}
@@ -38,13 +38,13 @@ func TestALargeBlockLeavesNoRoomBehind(t *testing.T) {
 
 // TestSegmentsAreFilled writes more than a few segments hold: hardly more is held than was written, of much as of little.
 func TestSegmentsAreFilled(t *testing.T) {
-	db := inMemory(t, Options{})
+	db := inMemory(t, Options{FS: sinkFS{crashfs.New(1)}})
 	mustExec(t, db, `create collection c (body text)`)
 	if got := db.memory.bytes(); got > 1<<10 {
 		t.Errorf("an empty database holds %d bytes", got)
 	}
-	body := textParam(strings.Repeat("x", 3000))
-	for range 4000 {
+	body := textParam(strings.Repeat("x", 10_000))
+	for range 1000 {
 		mustExec(t, db, `put c {body: $1}`, body)
 	}
 	if size, held := db.Stats().FileBytes, db.memory.bytes(); held > size+size/20+segmentSize {
@@ -57,7 +57,7 @@ func TestACompactHoldsNoMoreThanItCounts(t *testing.T) {
 	db := inMemory(t, Options{FS: sinkFS{crashfs.New(1)}})
 	mustExec(t, db, `create collection c (body text)`)
 	body := textParam(strings.Repeat("x", 800_000))
-	for range 20 {
+	for range 10 {
 		mustExec(t, db, `put c {body: $1}`, body)
 	}
 	mustExec(t, db, `compact`)
