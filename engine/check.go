@@ -35,6 +35,9 @@ func Check(fs vfs.FS, path, salvage string) (Report, error) {
 	if err != nil {
 		return c.report, err
 	}
+	if !c.broken && c.db.history == (history{}) {
+		c.problem(0, "the file has no head: it does not begin with an image")
+	}
 	c.report.Seq = c.db.seq
 	for _, name := range c.db.names {
 		t := c.db.tables[name]
@@ -50,6 +53,7 @@ func Check(fs vfs.FS, path, salvage string) (Report, error) {
 type checker struct {
 	db     *DB
 	first  int64 // offset of the first record, where the one segment of the memory begins
+	broken bool  // something is missing from what was read so far
 	report Report
 }
 
@@ -57,6 +61,7 @@ type checker struct {
 const maxProblems = 100
 
 func (c *checker) problem(offset int64, format string, args ...any) {
+	c.broken = true
 	if len(c.report.Problems) < maxProblems {
 		c.report.Problems = append(c.report.Problems, fmt.Sprintf("offset %d: ", offset)+fmt.Sprintf(format, args...))
 	}
@@ -64,21 +69,34 @@ func (c *checker) problem(offset int64, format string, args ...any) {
 
 // visit takes in one record; a damaged one is in the report of the log already.
 func (c *checker) visit(offset int64, kind wal.Kind, payload []byte, err error) {
-	if err != nil || len(payload) == 0 {
+	switch {
+	case err != nil:
+		c.broken = true
+		return
+	case kind == wal.Block && len(payload) < blockHead:
+		c.problem(offset, "a block of %d bytes has no head", len(payload))
+		return
+	case len(payload) == 0:
 		return
 	}
 	segment, at := c.place(offset, payload)
 	from, to := at, at+len(payload)
 	if kind == wal.Block {
-		if len(payload) < blockHead {
-			c.problem(offset, "a block of %d bytes has no head", len(payload))
-			return
-		}
-		c.db.seq = binary.LittleEndian.Uint64(payload)
 		from += blockHead
 	}
-	if err := operations(c.db.memory.segments[segment], from, to, func(o *operation) error { return c.take(o, segment) }); err != nil {
+	counted := c.db.seq
+	err = operations(c.db.memory.segments[segment], from, to, func(o *operation) error {
+		counted++
+		return c.take(o, segment)
+	})
+	if err != nil {
 		c.problem(offset, "%s", err)
+	}
+	if kind == wal.Block {
+		c.db.seq = binary.LittleEndian.Uint64(payload)
+		if !c.broken && c.db.seq != counted {
+			c.problem(offset, "a block says it ends at change %d where the file counts %d", c.db.seq, counted)
+		}
 	}
 }
 
@@ -97,6 +115,7 @@ func (c *checker) place(offset int64, payload []byte) (segment, at int) {
 func (c *checker) take(o *operation, segment int) error {
 	t := c.db.numbers[o.Table]
 	switch {
+	case t == nil && !c.broken: // applyOne says what is wrong with it
 	case o.Op == opPut && t == nil:
 		c.report.Lost++
 		return nil

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"testing"
@@ -70,6 +71,9 @@ func TestAFileOfWhatIsNeverWrittenIsRefused(t *testing.T) {
 		if err == nil {
 			db.Close()
 		}
+		if report, err := Check(made(t, ops...), file, ""); err != nil || report.Sound() {
+			t.Errorf("%s: a check says %+v, %v", name, report, err)
+		}
 	}
 }
 
@@ -89,6 +93,37 @@ func TestDocumentsThatDoNotFitTheirSchemaAreRead(t *testing.T) {
 		_, err := exec(db, q)
 		if kind := fail.KindOf(err); err != nil && kind != fail.Invalid && kind != fail.Conflict {
 			t.Errorf("%s: %v", q, err)
+		}
+	}
+}
+
+func TestABlockThatCannotBeIsFoundByOpenAndCheckAlike(t *testing.T) {
+	block := func(seq uint64, ops ...byte) []byte {
+		b := binary.LittleEndian.AppendUint64(make([]byte, wal.HeaderSize), seq)
+		return append(append(b, make([]byte, 8)...), ops...)
+	}
+	del := appendNumbers(nil, opDelete, 1, 5)
+	for name, rec := range map[string][]byte{
+		"no head":                        make([]byte, wal.HeaderSize),
+		"a count too high":               block(2, del...),
+		"a count too low":                block(0, del...),
+		"an operation that is not known": block(1, 99, 1),
+		"an operation cut short":         block(1, del[:2]...),
+	} {
+		fs := made(t, schemaOp(opCreate, 1, number(1)))
+		log, err := wal.Open(file, wal.Options{FS: fs}, func(wal.Kind, []byte, int, int) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Stage(wal.Block, rec)
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(file, Options{FS: fs}); fail.KindOf(err) != fail.Damaged {
+			t.Errorf("%s: %v", name, err)
+		}
+		if report, err := Check(fs, file, ""); err != nil || report.Sound() {
+			t.Errorf("%s: a check says %+v, %v", name, report, err)
 		}
 	}
 }
