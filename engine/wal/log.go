@@ -84,7 +84,8 @@ type Log struct {
 	told      bool          // someone calls, or has called, Options.Failed
 	undone    chan struct{} // closed once Failed has returned
 	rewriting bool
-	company   int // how many records the last group had
+	renamed   bool // a rewrite has taken the name and failed: the file is no more what its path names
+	company   int  // how many records the last group had
 
 	gather []byte // the leader's: a group's records back to back
 

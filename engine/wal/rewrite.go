@@ -95,6 +95,7 @@ func (r *Rewrite) Commit() error {
 		l.adoptLocked(r.side)
 	case renamed:
 		// The engine may hold its lock here, so Failed is left to the first Commit or Sync that meets the failure.
+		l.renamed = true
 		l.failLocked(err)
 	default:
 		l.free.Broadcast()

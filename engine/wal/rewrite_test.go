@@ -162,6 +162,9 @@ func TestARewriteWhoseDirectoryCannotBeSyncedFailsTheLog(t *testing.T) {
 	if err := l.Commit(ticket); fail.KindOf(err) != fail.Storage || !slices.Equal(told, []Ticket{1}) {
 		t.Fatalf("the commit answers %v, told %d", err, told)
 	}
+	if _, _, err := l.Snapshot(); fail.KindOf(err) != fail.Storage {
+		t.Fatalf("a snapshot of a file that lost its name answers %v", err)
+	}
 	l.Close()
 	if n := fs.OpenFiles(); n != 0 {
 		t.Fatalf("%d files are left open", n)

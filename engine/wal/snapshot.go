@@ -15,12 +15,16 @@ type Snapshot struct {
 }
 
 // Snapshot opens the part of the file that is written, which is a whole file of its own, and answers its size in bytes.
-// What is staged and not written is left out: the caller commits first what it wants in it.
+// What is staged and not written is left out: the caller commits first what it wants in it. After a rewrite that failed
+// with its name taken there is no file to open, and the failure is answered.
 func (l *Log) Snapshot() (s *Snapshot, size int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.busy {
 		l.free.Wait()
+	}
+	if l.renamed {
+		return nil, 0, l.err
 	}
 	f, err := l.opts.FS.OpenFile(l.path, os.O_RDONLY, 0)
 	if err != nil {
