@@ -129,8 +129,10 @@ func TestAStreamsClientThatHalfClosesIsGone(t *testing.T) {
 }
 
 func TestWatchingAClientLosesNothingItSends(t *testing.T) {
+	watching := make(chan struct{})
 	addr := start(t, &Server{Handler: HandlerFunc(func(r *Request) Answer {
 		done := r.Context().Done() // before the body is read
+		watching <- struct{}{}
 		body, err := r.Body(0)
 		if err != nil {
 			return ErrorAnswer(500, err.Error())
@@ -144,15 +146,33 @@ func TestWatchingAClientLosesNothingItSends(t *testing.T) {
 	})})
 	c := dial(t, addr)
 	b := bufio.NewReader(c)
+	send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe")
 	for range 200 {
-		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe")
+		<-watching
 		send(t, c, "llo"+"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n")
-		send(t, c, "x")
+		<-watching
+		send(t, c, "x"+"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe")
 		for _, want := range []string{"hello", "x"} {
 			if _, body := receive(t, b, "POST"); body != want {
 				t.Fatalf("got %q, want %q", body, want)
 			}
 		}
+	}
+	<-watching
+	c.Close()
+}
+
+func TestAConnectionThatWasWatchedStillTimesOut(t *testing.T) {
+	addr := start(t, &Server{IdleTimeout: 200 * time.Millisecond, Handler: HandlerFunc(func(r *Request) Answer {
+		r.Context().Done()
+		return Answer{Status: 200}
+	})})
+	c := dial(t, addr)
+	b := bufio.NewReader(c)
+	send(t, c, again)
+	receive(t, b, "GET")
+	if _, err := b.ReadByte(); err != io.EOF {
+		t.Errorf("it was not closed: %v", err)
 	}
 }
 

@@ -65,6 +65,9 @@ var streams = map[string]func(r *Request) Answer{
 		return streamOf(0, 3, "HTTP/1.1 203 Mine\r\nContent-Length: 3\r\n\r\n", func(w *Writer) error { _, err := w.WriteString("raw"); return err })
 	},
 	"/nothing": func(r *Request) Answer { return Answer{Status: 204, Body: []byte("not sent")} },
+	"/longhead": func(r *Request) Answer {
+		return Answer{Status: 200, Headers: []Header{{[]byte("X-A"), []byte(long[:2*headRoom])}}, Body: append(r.Scratch(), "short"...)}
+	},
 	"/none":    func(r *Request) Answer { return Answer{} },
 	"/panic":   func(r *Request) Answer { return streamOf(200, 0, "", func(w *Writer) error { panic("at once") }) },
 	"/same":    func(r *Request) Answer { return Answer{Status: 304, Body: []byte("not sent")} },
@@ -107,6 +110,7 @@ func TestAnswersAreFramed(t *testing.T) {
 		{"a scratch buffer made larger arrives", "/grown", long, true, false, 200},
 		{"an answer without a status is a 500", "/none", `{"error":"the request was given no answer"}`, true, false, 500},
 		{"a stream that panics at once is a 500", "/panic", `{"error":"the answer could not be made"}`, false, false, 500},
+		{"a long head before a scratch body arrives", "/longhead", "short", true, false, 200},
 		{"a status without a name is sent", "/odd", "odd", true, false, 299},
 		{"an answer may close", "/close", "bye", false, false, 200},
 		{"a header's value cannot end its line", "/split", "", true, false, 200},

@@ -57,7 +57,7 @@ func TestAConnectionThatIsSilentIsClosedWithoutAWord(t *testing.T) {
 func TestAHeadHasTenSecondsFromItsFirstByte(t *testing.T) {
 	bubble(t, &Server{Handler: echo}, func(t *testing.T, dial func() net.Conn) {
 		c := dial()
-		time.Sleep(50 * time.Second)
+		time.Sleep(30 * time.Second) // of 60 it may be silent
 		began := time.Now()
 		done := make(chan struct{})
 		go func() {
@@ -114,6 +114,32 @@ func TestATricklingBodyIs408AndAnImageMayTakeItsTime(t *testing.T) {
 			c.Close()
 			<-done
 		})
+	}
+}
+
+// slowConn is a connection that records its write deadline.
+type slowConn struct {
+	net.Conn
+	deadline time.Time
+	written  int
+}
+
+func (c *slowConn) SetWriteDeadline(until time.Time) error { c.deadline = until; return nil }
+
+func (c *slowConn) Write(p []byte) (int, error) {
+	if c.deadline.IsZero() {
+		return 0, io.ErrNoProgress
+	}
+	c.written += len(p)
+	return len(p), nil
+}
+
+func TestAWriteLeavesNoDeadlineBehind(t *testing.T) {
+	c := &slowConn{}
+	var o outbound
+	o.init(c)
+	if err := o.write(make([]byte, 3*maxWrite)); err != nil || c.written != 3*maxWrite || !c.deadline.IsZero() {
+		t.Errorf("wrote %d, %v, deadline %v", c.written, err, c.deadline)
 	}
 }
 
