@@ -132,6 +132,22 @@ func TestAnUpstreamReadsABodyOverTheLimitOfAMessageAsAStream(t *testing.T) {
 	}
 }
 
+func TestAnUpstreamLetsGoOfALargeBuffer(t *testing.T) {
+	u := dialUpstream(t, start(t, &Server{Handler: anyStream}))
+	for range 2 {
+		u.Send([]byte("GET /large HTTP/1.1\r\nHost: a\r\n\r\n"), nil)
+		if _, err := u.ReadHead("GET", soon()); err != nil {
+			t.Fatal(err)
+		}
+		if m, ok, err := u.Message(200<<10, 0); !ok || err != nil || !bytes.HasSuffix(m, []byte(long)) {
+			t.Fatalf("got %d bytes, %v, %v", len(m), ok, err)
+		}
+		if u.Trim(); len(u.buf) > keepBuffer || !u.Fresh() {
+			t.Errorf("%d bytes are kept, fresh %v", len(u.buf), u.Fresh())
+		}
+	}
+}
+
 func TestAnUpstreamSendsABodyWholeOrInPieces(t *testing.T) {
 	u := dialUpstream(t, start(t, &Server{Handler: digest}))
 	head := []byte("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 131072\r\n\r\n")
