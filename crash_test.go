@@ -32,15 +32,12 @@ func TestEveryAnsweredWriteIsThereAfterSIGKILL(t *testing.T) {
 			w.check(t, tenant)
 
 			// And again, onto a file that was replayed.
-			again := startWriters(4, func() string { return tenant })
-			again.mu.Lock()
-			again.next, again.answered = w.next, w.answered
-			again.mu.Unlock()
-			again.more(t, 100)
+			w.start(4, func() string { return tenant })
+			w.more(t, 100)
 			node.kill()
-			again.stop()
+			w.stop()
 			node = startNode(t, dir, "--sync", sync)
-			again.check(t, node.url()+"/t/acme")
+			w.check(t, node.url()+"/t/acme")
 			node.stop()
 		})
 	}

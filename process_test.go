@@ -262,14 +262,22 @@ type writers struct {
 
 // startWriters runs n of them against the URL that tenant answers.
 func startWriters(n int, tenant func() string) *writers {
-	w := &writers{stopping: make(chan struct{}), answered: make(map[int]bool), errors: make(map[string]int)}
+	w := &writers{answered: make(map[int]bool), errors: make(map[string]int)}
+	w.start(n, tenant)
+	return w
+}
+
+// start runs n writers, after a stop with the numbers that follow.
+func (w *writers) start(n int, tenant func() string) {
+	stopping := make(chan struct{})
+	w.stopping = stopping
 	for range n {
 		w.done.Add(1)
 		go func() {
 			defer w.done.Done()
 			for {
 				select {
-				case <-w.stopping:
+				case <-stopping:
 					return
 				default:
 					w.write(tenant())
@@ -277,7 +285,6 @@ func startWriters(n int, tenant func() string) *writers {
 			}
 		}()
 	}
-	return w
 }
 
 // write sends the next number, and says whether it was answered.
