@@ -122,8 +122,8 @@ func newOurs() (*ours, error) {
 			return nil, err
 		}
 	}
-	for i := range filterRows {
-		for _, name := range []string{"notes", "pages", "hashed"} {
+	for _, name := range []string{"notes", "pages", "hashed"} {
+		for i := range filterRows {
 			if err := o.exec(`put `+name+` {title: $1, year: $2, rank: $3, done: $4, tag: $5}`, rowOf(i).params()...); err != nil {
 				return nil, err
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"fenec/engine/doc"
@@ -50,8 +51,10 @@ const put5Text = `put notes {title: $1, year: $2, rank: $3, done: $4, tag: $5}`
 
 func put5(tb testing.TB, db *DB, i int64) {
 	params := []doc.Value{
-		textParam(fmt.Sprintf("the title of note %d", i)), intParam(i * 7919 % 100000), doc.Value{Kind: doc.Float, N: 0x3ff8000000000000},
-		{Kind: doc.Bool, N: uint64(i & 1)}, textParam("tag"),
+		textParam(fmt.Sprintf("the title of note %d", i)), intParam(i * 7919 % 100000),
+		{Kind: doc.Float, N: 0x3ff8000000000000},
+		{Kind: doc.Bool, N: uint64(i & 1)},
+		textParam("tag"),
 	}
 	if _, err := db.Exec(context.Background(), Statement{put5Text, params}, nil); err != nil {
 		tb.Fatal(err)
@@ -61,8 +64,10 @@ func put5(tb testing.TB, db *DB, i int64) {
 func BenchmarkPut(b *testing.B) {
 	db := fiveFields(b, 0, "")
 	params := []doc.Value{
-		textParam("the title of a note"), intParam(7), {Kind: doc.Float, N: 0x3ff8000000000000},
-		{Kind: doc.Bool, N: 1}, textParam("tag"),
+		textParam("the title of a note"), intParam(7),
+		{Kind: doc.Float, N: 0x3ff8000000000000},
+		{Kind: doc.Bool, N: 1},
+		textParam("tag"),
 	}
 	ctx := context.Background()
 	b.ReportAllocs()
@@ -94,6 +99,22 @@ func BenchmarkGetByID(b *testing.B) {
 
 func BenchmarkFilterCount(b *testing.B) {
 	benchmarkGet(b, "", `get notes where year < 50000 count`)
+}
+
+// BenchmarkFilterInterleaved counts in one of three collections that were written in turns.
+func BenchmarkFilterInterleaved(b *testing.B) {
+	db := fiveFields(b, 0, "")
+	mustExec(b, db, `create collection other (title text)`)
+	for i := range int64(100000) {
+		put5(b, db, i)
+		mustExec(b, db, `put other {title: $1}`, textParam(strings.Repeat("words ", 30)))
+	}
+	ctx := context.Background()
+	for b.Loop() {
+		if _, err := db.Exec(ctx, Statement{`get notes where year < 50000 count`, nil}, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 func BenchmarkFilterRows(b *testing.B) {

@@ -51,7 +51,12 @@ func (l *landing) landed(t wal.Ticket) {
 		l.recycle(l.blocks[n].undo)
 		n++
 	}
-	l.blocks = slices.Delete(l.blocks, 0, n)
+	if n == len(l.blocks) { // as it is where nobody else writes
+		clear(l.blocks)
+		l.blocks = l.blocks[:0]
+	} else {
+		l.blocks = slices.Delete(l.blocks, 0, n)
+	}
 	l.mu.Unlock()
 }
 
