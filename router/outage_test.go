@@ -100,9 +100,14 @@ func (w *world) boot() {
 // restart ends the router as it is and starts another on what a power loss leaves.
 func (w *world) restart() { w.restartOn((*crashfs.FS).Crash) }
 
-// everything and nothing are what a power loss may leave of what was not synced.
+// everything, nothing and uncut are what a power loss may leave of what was not synced: uncut is all but the last
+// change, which after a failed sync is the cutting back of what it was about.
 func everything(fs *crashfs.FS) *crashfs.FS { return fs.CrashKeeping(func(n int) int { return n }) }
 func nothing(fs *crashfs.FS) *crashfs.FS    { return fs.CrashKeeping(func(int) int { return 0 }) }
+
+func uncut(fs *crashfs.FS) *crashfs.FS {
+	return fs.CrashKeeping(func(n int) int { return max(0, n-1) })
+}
 
 func (w *world) restartOn(crash func(*crashfs.FS) *crashfs.FS) {
 	w.t.Helper()

@@ -1,6 +1,9 @@
 package router
 
 import (
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 
 	"fenec/internal/vfs/crashfs"
@@ -94,7 +97,9 @@ func TestAMoveWhoseStepFails(t *testing.T) {
 // The directory's disk fails in a move, and what it was writing may be found there later or not: no write is answered
 // meanwhile that the next start would not know of.
 func TestAMoveWhoseDirectoryFails(t *testing.T) {
-	for name, crash := range map[string]func(*crashfs.FS) *crashfs.FS{"and is found": everything, "and is lost": nothing} {
+	for name, crash := range map[string]func(*crashfs.FS) *crashfs.FS{
+		"and all is found": everything, "and what was written is found": uncut, "and nothing is found": nothing,
+	} {
 		t.Run(name, func(t *testing.T) {
 			everyOutage(t, true, []verdict{before}, func(t *testing.T, at int, how verdict) bool {
 				w := newWorld(t, uint64(at))
@@ -183,4 +188,40 @@ func TestADeleteKilledAtAnyStep(t *testing.T) {
 		w.alone()
 		return met
 	})
+}
+
+// The source is still frozen under the interrupted move's token as the tenant is moved again.
+func TestAMoveRunAgainBeforeItIsPutRight(t *testing.T) {
+	w := newWorld(t, 1)
+	w.rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
+	w.nodes[1].cutting(func(n *fakeNode, r *http.Request) verdict {
+		if strings.HasSuffix(r.URL.Path, "/file") { // the source is frozen, the target has nothing
+			w.mu.Lock()
+			w.off = true
+			w.mu.Unlock()
+		}
+		return w.request(n, r)
+	})
+	ask(w.rt.addr, "POST", "/_shard/tenants/acme/move", `{"to":"n2"}`, "")
+	w.nodes[1].cutting(w.request)
+	refused := make(chan struct{})
+	var once sync.Once
+	w.nodes[0].cutting(func(n *fakeNode, r *http.Request) verdict {
+		v := w.request(n, r)
+		if strings.HasSuffix(r.URL.Path, "/thaw") {
+			once.Do(func() {
+				v = refuse503
+				close(refused)
+			})
+		}
+		return v
+	})
+	w.restart()
+	<-refused // the repair has failed, and comes again in a second
+	if c := w.nodes[0].copyOf("acme"); !c.frozen {
+		t.Fatal("the source is not frozen")
+	}
+	w.rt.must("POST", "/_shard/tenants/acme/move", `{"to":"n2"}`, 200)
+	w.holds(nil)
+	w.alone()
 }
