@@ -98,10 +98,10 @@ func TestAMoveWhoseStepFails(t *testing.T) {
 // meanwhile that the next start would not know of.
 func TestAMoveWhoseDirectoryFails(t *testing.T) {
 	for name, crash := range map[string]func(*crashfs.FS) *crashfs.FS{
-		"and all is found": everything, "and what was written is found": uncut, "and nothing is found": nothing,
+		"and what was not synced is found": everything, "and what was not synced is lost": nothing,
 	} {
 		t.Run(name, func(t *testing.T) {
-			everyOutage(t, true, []verdict{before}, func(t *testing.T, at int, how verdict) bool {
+			everyOutage(t, true, cuts, func(t *testing.T, at int, how verdict) bool {
 				w := newWorld(t, uint64(at))
 				w.rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
 				w.plan(at, how, true)
