@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -17,6 +19,8 @@ type gate struct {
 	server *httptest.Server
 	target atomic.Pointer[url.URL]
 	trap   *trap
+	// install, where set, is given each image for the node instead of it.
+	install atomic.Pointer[func(w http.ResponseWriter, r *http.Request, node http.Handler)]
 }
 
 // trap goes off once, at one of the requests by which the router drives a move.
@@ -57,6 +61,10 @@ func (g *gate) handler(name string) http.Handler {
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if install := g.install.Load(); install != nil && r.Method == "PUT" && strings.HasSuffix(r.URL.Path, "/file") {
+			(*install)(w, r, forward)
+			return
+		}
 		spring, after := g.trap.step(r)
 		if spring == nil {
 			forward.ServeHTTP(w, r)
@@ -210,4 +218,50 @@ func TestANodeKilledAtEachStepOfAMove(t *testing.T) {
 			w.check(t, c.tenant())
 		})
 	}
+}
+
+// TestAnInstallThatLandsAfterItsRouterIsGone has the image of a move whose router
+// was killed arrive in the midst of the same move of the router after it, once
+// that has cleared the target.
+func TestAnInstallThatLandsAfterItsRouterIsGone(t *testing.T) {
+	t.Parallel()
+	gs, _ := gates(t)
+	c := startClusterBehind(t, gs)
+	w := startWriters(2, c.tenant)
+	var mu sync.Mutex // each image comes on a connection of its own
+	var late *http.Request
+	install := func(rw http.ResponseWriter, r *http.Request, node http.Handler) {
+		mu.Lock()
+		defer mu.Unlock()
+		if late == nil {
+			image, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			late = httptest.NewRequest("PUT", r.URL.Path, bytes.NewReader(image))
+			late.Header = r.Header.Clone()
+			c.router.Load().kill()
+			panic(http.ErrAbortHandler)
+		}
+		if late.Method != "" {
+			answer := httptest.NewRecorder()
+			node.ServeHTTP(answer, late)
+			if answer.Code != 201 {
+				t.Errorf("the late image was answered %d %s", answer.Code, answer.Body)
+			}
+			late.Method = ""
+		}
+		node.ServeHTTP(rw, r)
+	}
+	gs["n2"].install.Store(&install)
+	c.move("n2")
+	c.router.Store(startRouter(t, c.directory))
+	w.more(t, 5)
+	if a := c.move("n2"); a.status != 200 {
+		t.Errorf("the move answered %d %s", a.status, a.body)
+	}
+	w.more(t, 5)
+	w.stop()
+	c.settled("n2")
+	w.check(t, c.tenant())
 }

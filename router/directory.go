@@ -136,8 +136,10 @@ func (d *directory) load() error {
 // read makes a tenant of its row.
 func (d *directory) read(row tenantRow) (*tenant, error) {
 	s, ok := parseState(row.State)
-	t := &tenant{name: row.Name, state: s, node: d.node(row.Node), target: d.node(row.Target), token: row.Token,
-		stale: strings.Fields(row.Stale)}
+	t := &tenant{
+		name: row.Name, state: s, node: d.node(row.Node), target: d.node(row.Target), token: row.Token,
+		stale: strings.Fields(row.Stale),
+	}
 	switch {
 	case !ok:
 		return nil, fail.New(fail.Damaged, "tenant %s is in a state this version does not know: %s", row.Name, row.State)

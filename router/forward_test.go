@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"io"
 	"net"
-
 	"net/http"
 	"strings"
 	"testing"
@@ -17,24 +16,36 @@ func answering(text string) func(*scripted) {
 
 func TestARequestGoesOnByteForByte(t *testing.T) {
 	cases := []struct{ name, sent, got string }{
-		{"headers keep their order, case and bytes",
+		{
+			"headers keep their order, case and bytes",
 			"GET /t/acme/c?a=%20b HTTP/1.1\r\nhOsT:x\r\nX-A:  1 \r\nx-a:\t2\r\nAccept: */*\r\n",
-			"GET /t/acme/c?a=%20b HTTP/1.1\r\nhOsT:x\r\nX-A:  1 \r\nx-a:\t2\r\nAccept: */*\r\n"},
-		{"an absolute target is reduced",
-			"GET http://elsewhere/t/acme/c HTTP/1.1\r\nHost: x\r\n", "GET /t/acme/c HTTP/1.1\r\nHost: x\r\n"},
-		{"empty segments stay for the node to skip",
-			"GET /t//acme//c HTTP/1.1\r\nHost: x\r\n", "GET /t//acme//c HTTP/1.1\r\nHost: x\r\n"},
+			"GET /t/acme/c?a=%20b HTTP/1.1\r\nhOsT:x\r\nX-A:  1 \r\nx-a:\t2\r\nAccept: */*\r\n",
+		},
+		{
+			"an absolute target is reduced",
+			"GET http://elsewhere/t/acme/c HTTP/1.1\r\nHost: x\r\n", "GET /t/acme/c HTTP/1.1\r\nHost: x\r\n",
+		},
+		{
+			"empty segments stay for the node to skip",
+			"GET /t//acme//c HTTP/1.1\r\nHost: x\r\n", "GET /t//acme//c HTTP/1.1\r\nHost: x\r\n",
+		},
 		{"a tenant alone is its root", "GET /t/acme HTTP/1.1\r\nHost: x\r\n", "GET /t/acme HTTP/1.1\r\nHost: x\r\n"},
 		{"an escape is the node's to refuse", "GET /t/acme/%00%2f HTTP/1.1\r\nHost: x\r\n", "GET /t/acme/%00%2f HTTP/1.1\r\nHost: x\r\n"},
-		{"hop-by-hop headers stay behind",
+		{
+			"hop-by-hop headers stay behind",
 			"GET /t/acme/c HTTP/1.1\r\nA: 1\r\nConnection: keep-alive, X-Hop\r\nKeep-Alive: 5\r\nB: 2\r\nX-HOP: gone\r\nTE: gzip\r\n" +
 				"Trailer: X\r\nUpgrade: h2c\r\nProxy-Authorization: p\r\nproxy-anything: q\r\nHost: x\r\nC: 3\r\n",
-			"GET /t/acme/c HTTP/1.1\r\nA: 1\r\nB: 2\r\nHost: x\r\nC: 3\r\n"},
-		{"no client speaks for the router",
+			"GET /t/acme/c HTTP/1.1\r\nA: 1\r\nB: 2\r\nHost: x\r\nC: 3\r\n",
+		},
+		{
+			"no client speaks for the router",
 			"GET /t/acme/c HTTP/1.1\r\nHost: x\r\nFenec-Router: 10.0.0.1 00\r\nfenec-router-x: 1\r\nX-Forwarded-For: 10.0.0.2\r\n",
-			"GET /t/acme/c HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 10.0.0.2\r\n"},
-		{"HTTP/1.0 without a host gets the node's",
-			"GET /t/acme/c HTTP/1.0\r\nA: 1\r\n", "GET /t/acme/c HTTP/1.1\r\nA: 1\r\nHost: NODE\r\n"},
+			"GET /t/acme/c HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 10.0.0.2\r\n",
+		},
+		{
+			"HTTP/1.0 without a host gets the node's",
+			"GET /t/acme/c HTTP/1.0\r\nA: 1\r\n", "GET /t/acme/c HTTP/1.1\r\nA: 1\r\nHost: NODE\r\n",
+		},
 	}
 	rt, node := routed(t, Config{}, answering(ok("yes")))
 	mark := "Fenec-Router: 127.0.0.1 " + hmacHex("secret", "127.0.0.1") + "\r\n"
@@ -143,11 +154,15 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 func TestAnAnswerComesBackLessItsHops(t *testing.T) {
 	cases := []struct{ name, method, answer, got string }{
 		{"whole", "GET", answerText("201 Created", "X-A:1\r\nFenec-Seq: 7\r\n", "body"), answerText("201 Created", "X-A:1\r\nFenec-Seq: 7\r\n", "body")},
-		{"without what is about the connection", "GET",
+		{
+			"without what is about the connection", "GET",
 			"HTTP/1.1 200 OK\r\nA: 1\r\nConnection: keep-alive, x-b\r\nX-B: 2\r\nKeep-Alive: 9\r\nContent-Length: 2\r\nC: 3\r\n\r\nok",
-			"HTTP/1.1 200 OK\r\nA: 1\r\nContent-Length: 2\r\nC: 3\r\n\r\nok"},
-		{"with the length of a HEAD and no body", "HEAD",
-			"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n"},
+			"HTTP/1.1 200 OK\r\nA: 1\r\nContent-Length: 2\r\nC: 3\r\n\r\nok",
+		},
+		{
+			"with the length of a HEAD and no body", "HEAD",
+			"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n",
+		},
 		{"with no body for 204", "GET", "HTTP/1.1 204 No Content\r\nA: 1\r\n\r\n", "HTTP/1.1 204 No Content\r\nA: 1\r\n\r\n"},
 		{"with no body for 304", "GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n"},
 		{"without interim answers", "GET", "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + ok("yes"), ok("yes")},

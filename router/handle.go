@@ -66,7 +66,8 @@ func (rt *Router) showMetrics(r *http1.Request) http1.Answer {
 		var text bytes.Buffer
 		rt.metrics.set.WritePrometheus(&text)
 		return http1.Answer{Status: 200, Body: text.Bytes(), Headers: []http1.Header{
-			{Name: []byte("Content-Type"), Value: []byte("text/plain; version=0.0.4; charset=utf-8")}}}
+			{Name: []byte("Content-Type"), Value: []byte("text/plain; version=0.0.4; charset=utf-8")},
+		}}
 	}})
 }
 

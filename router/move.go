@@ -158,8 +158,10 @@ func (m *move) look() (found copyState, exists bool, err error) {
 
 // mark says in the directory that the tenant moves.
 func (m *move) mark() error {
-	return m.change(&tenant{name: m.tenant.name, node: m.from, state: moving, target: m.to, token: m.token,
-		stale: without(m.tenant.leftovers(), m.to.name)})
+	return m.change(&tenant{
+		name: m.tenant.name, node: m.from, state: moving, target: m.to, token: m.token,
+		stale: without(m.tenant.leftovers(), m.to.name),
+	})
 }
 
 func (m *move) change(next *tenant) error {
@@ -183,17 +185,29 @@ func (m *move) transfer() error {
 		}
 		return err
 	}
-	if _, exists, err := m.look(); err != nil {
-		return err
-	} else if exists {
-		if err := target.remove(ctx, name); err != nil {
-			return err
-		}
+	err = m.bring(source, target)
+	var failed *nodeError
+	if errors.As(err, &failed) && failed.node == m.to.name && failed.status == 409 {
+		// An image that a router before this one had sent has landed meanwhile. It is cleared away like any other.
+		err = m.bring(source, target)
 	}
-	if m.bytes, err = copyImage(ctx, source, target, name); err != nil {
+	if err != nil {
 		return err
 	}
 	return m.verify(source, target)
+}
+
+// bring clears the target of what an earlier attempt has left there, and copies the image.
+func (m *move) bring(source, target nodeAPI) error {
+	_, exists, err := m.look()
+	if err == nil && exists {
+		err = target.remove(m.rt.ctx, m.tenant.name)
+	}
+	if err != nil {
+		return err
+	}
+	m.bytes, err = copyImage(m.rt.ctx, source, target, m.tenant.name)
+	return err
 }
 
 // verify makes sure, as late as can be, that nothing was written to the source since it was frozen: a node restarted,

@@ -33,9 +33,12 @@ func TestAMoveTellsWhatItDid(t *testing.T) {
 		name, tenant, body string
 		status             int
 	}{
-		{"where it is", "acme", `{"to":"n2"}`, 409}, {"an unknown node", "acme", `{"to":"n9"}`, 404},
-		{"an unknown tenant", "nobody", `{"to":"n1"}`, 404}, {"nowhere", "acme", `{}`, 400},
-		{"an unknown member", "acme", `{"to":"n1","force":true}`, 400}, {"no body", "acme", "", 400},
+		{"where it is", "acme", `{"to":"n2"}`, 409},
+		{"an unknown node", "acme", `{"to":"n9"}`, 404},
+		{"an unknown tenant", "nobody", `{"to":"n1"}`, 404},
+		{"nowhere", "acme", `{}`, 400},
+		{"an unknown member", "acme", `{"to":"n1","force":true}`, 400},
+		{"no body", "acme", "", 400},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { rt.must("POST", "/_shard/tenants/"+c.tenant+"/move", c.body, c.status) })

@@ -102,8 +102,11 @@ func TestPlacement(t *testing.T) {
 		name, path, body string
 		status           int
 	}{
-		{"taken", "a", "", 409}, {"an unknown node", "x", `{"node":"n9"}`, 404}, {"a bad name", "X", "", 400},
-		{"a name too long", strings.Repeat("x", 65), "", 400}, {"an unknown member", "x", `{"at":"n1"}`, 400},
+		{"taken", "a", "", 409},
+		{"an unknown node", "x", `{"node":"n9"}`, 404},
+		{"a bad name", "X", "", 400},
+		{"a name too long", strings.Repeat("x", 65), "", 400},
+		{"an unknown member", "x", `{"at":"n1"}`, 400},
 		{"a dead node", "x", `{"node":"n2"}`, 502},
 	}
 	for _, c := range cases {
