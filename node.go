@@ -86,6 +86,7 @@ func runNode(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	keepAwake()
 	config.Log = newLog(c.App.ErrWriter)
 	stop := signals(config.Log)
 	l, err := listen(address)

@@ -68,6 +68,7 @@ func runShard(c *cli.Context) error {
 	if err := noArguments(c); err != nil {
 		return err
 	}
+	keepAwake()
 	config.Log = newLog(c.App.ErrWriter)
 	stop := signals(config.Log)
 	l, err := listen(address)

@@ -63,6 +63,7 @@ func runUp(c *cli.Context) error {
 	}
 	// What up prints is for a person who begins; beside it a log only where
 	// something is wrong.
+	keepAwake()
 	log := newLog(c.App.ErrWriter).Level(zerolog.WarnLevel)
 	stop := signals(log)
 	local, err := startLocal(addresses, log)
