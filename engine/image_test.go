@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
 	"fenec/engine/doc"
@@ -90,6 +93,46 @@ func TestAnImageIsInstalledWholeOrNotAtAll(t *testing.T) {
 		}
 		wantRows(t, db, `get c`, `[{"id":2,"n":2,"tag":"b"}]`)
 		db.Close()
+	}
+}
+
+// TestAnImageThatCannotBeSyncedIsNotInstalled fails each sync of a large image in turn: those beside its writing, and the
+// last.
+func TestAnImageThatCannotBeSyncedIsNotInstalled(t *testing.T) {
+	db := inMemory(t, Options{})
+	mustExec(t, db, `create collection c (body text)`)
+	body := textParam(strings.Repeat("x", 1<<20))
+	for range 3 * syncEvery >> 20 {
+		mustExec(t, db, `put c {body: $1}`, body)
+	}
+	img, _ := image(t, db)
+	for failing := 1; ; failing++ {
+		fs, syncs := crashfs.New(1), 0
+		var mu sync.Mutex
+		fs.Hook(func(op crashfs.Op, name string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if op == crashfs.Sync {
+				if syncs++; syncs == failing {
+					return syscall.EIO
+				}
+			}
+			return nil
+		})
+		_, err := InstallImage(file, bytes.NewReader(img), Options{FS: fs})
+		if err == nil {
+			if failing < 3 || syncs >= failing {
+				t.Fatalf("sync %d of %d failed, and the image is installed", failing, syncs)
+			}
+			return
+		}
+		wantKind(t, err, fail.Storage)
+		if names, _ := fs.ReadDir("/"); len(names) != 0 {
+			t.Fatalf("it left %v behind", names)
+		}
+		if n := fs.OpenFiles(); n != 0 {
+			t.Fatalf("it left %d files open", n)
+		}
 	}
 }
 

@@ -55,9 +55,10 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 				sink += len(d.Field(slot).Value().B)
 			}
 		},
-		"a path is read":                                    func() { sink += len(object.Path(keys)) },
-		"JSON is written":                                   func() { out = appendNote(out[:0], d) },
-		"an object is written as JSON":                      func() { encoded = AppendJSON(encoded[:0], object) },
+		"a path is read":               func() { sink += len(object.Path(keys)) },
+		"JSON is written":              func() { out = appendNote(out[:0], d) },
+		"an object is written as JSON": func() { encoded = AppendJSON(encoded[:0], object) },
+
 		"a decimal and a float that are equal are compared": func() { sink += Compare(decimal, float) },
 		"a decimal is hashed":                               func() { sink += int(Hash(decimal) & 1) },
 		"an object is hashed":                               func() { sink += int(Hash(object.Value()) & 1) },
