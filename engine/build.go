@@ -121,7 +121,8 @@ func (b *building) build(ctx context.Context) error {
 
 // declares tells that b is the index of that declaration.
 func (b *building) declares(t *table, on string, kind doc.IndexKind) bool {
-	return b.index.table == t && b.index.on == on && b.index.kind == kind
+	x := t.newDerived(on, kind)
+	return b.index.table == t && x != nil && b.index.same(x)
 }
 
 // distinctChanges refuses where a document changed meanwhile shares a unique value; the view's were judged already.

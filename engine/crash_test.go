@@ -28,7 +28,13 @@ put c {n: 5, tag: "five"}
 set c {n: n + 10}
 create collection d (y text)
 put d {y: "again"}
+alter collection c add field extra int @sorted
+set c {extra: 1 - n, j.deep: 7} where n > 12
+alter collection c rename field j to meta
+alter collection c drop field tag
 compact
+alter collection c drop field extra
+put c {n: 6, meta: {deep: 8}}
 del c where n > 13
 `), "\n")
 

@@ -131,11 +131,12 @@ func (t *table) index(on string) *derived {
 
 // derived is one index of a table: nothing until a statement needs it, kept by every write from then on.
 type derived struct {
-	table *table
-	on    string
-	kind  doc.IndexKind
-	slot  int
-	path  []string // within the field, for an index on a path
+	table      *table
+	collection string // the table's name
+	on         string // what the schema calls the field or path, which a rename changes
+	kind       doc.IndexKind
+	slot       int
+	path       []string // within the field, for an index on a path
 
 	mu    sync.Mutex // held while it is built
 	state atomic.Pointer[derivedState]
@@ -154,7 +155,7 @@ func (t *table) newDerived(on string, kind doc.IndexKind) *derived {
 	if f == nil {
 		return nil
 	}
-	x := &derived{table: t, on: on, kind: kind, slot: f.Slot}
+	x := &derived{table: t, collection: t.schema.Name, on: on, kind: kind, slot: f.Slot}
 	if isPath {
 		x.path = strings.Split(rest, ".")
 	}
@@ -170,7 +171,8 @@ func (t *table) follow(s *doc.Schema) {
 		if x == nil {
 			return
 		}
-		if had := t.index(on); had != nil && had.kind == x.kind && had.slot == x.slot {
+		if had := t.like(x); had != nil {
+			had.on = on
 			x = had
 		}
 		declared = append(declared, x)
@@ -184,6 +186,21 @@ func (t *table) follow(s *doc.Schema) {
 		declare(p.Path, p.Index)
 	}
 	t.derived = declared
+}
+
+// like is the index of t that holds what x would; nil where there is none.
+func (t *table) like(x *derived) *derived {
+	for _, had := range t.derived {
+		if had.same(x) {
+			return had
+		}
+	}
+	return nil
+}
+
+// same tells that x and y hold the same of each document, whatever it is called.
+func (x *derived) same(y *derived) bool {
+	return x.kind == y.kind && x.slot == y.slot && slices.Equal(x.path, y.path)
 }
 
 // value is what the index holds of d.

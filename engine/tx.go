@@ -217,7 +217,7 @@ func (t *table) judge(id int64) error {
 }
 
 func errTaken(x *derived, v doc.Value, id int64) error {
-	return fail.New(fail.Conflict, "%s of %s is unique, and %s is the value of the document with id %d", x.on, x.table.schema.Name, doc.Describe(v), id)
+	return fail.New(fail.Conflict, "%s of %s is unique, and %s is the value of the document with id %d", x.on, x.collection, doc.Describe(v), id)
 }
 
 // holder is another document than id with the value v, of those get finds; 0 where there is none.
@@ -264,8 +264,7 @@ func (x *tx) DropCollection(name string) error {
 // CreateIndex declares an index on a field or path. Documents that already share a unique value refuse it.
 func (x *tx) CreateIndex(name, on string, kind doc.IndexKind) error {
 	t := x.table(name)
-	before := t.schema
-	s := before.Clone()
+	s := t.schema.Clone()
 	if f := s.Field(on); f != nil {
 		f.Index = kind
 	} else {
@@ -278,13 +277,7 @@ func (x *tx) CreateIndex(name, on string, kind doc.IndexKind) error {
 	} else {
 		built = nil
 	}
-	t.follow(s)
-	x.db.version++
-	x.append(appendSchema(nil, opSchema, t.number, s))
-	x.schemaChanged(func() {
-		t.follow(before)
-		x.db.version++
-	})
+	x.follow(t, s)
 	if kind != doc.IndexUnique {
 		return nil
 	}
@@ -292,6 +285,25 @@ func (x *tx) CreateIndex(name, on string, kind doc.IndexKind) error {
 		return built.distinctChanges()
 	}
 	return t.index(on).distinct(t.Get, t.ids)
+}
+
+// AlterCollection gives a collection another schema. No document is touched: the schema says where in them its fields
+// are.
+func (x *tx) AlterCollection(s *doc.Schema) error {
+	x.follow(x.table(s.Name), s)
+	return nil
+}
+
+// follow makes s the schema of t.
+func (x *tx) follow(t *table, s *doc.Schema) {
+	before := t.schema
+	t.follow(s)
+	x.db.version++
+	x.append(appendSchema(nil, opSchema, t.number, s))
+	x.schemaChanged(func() {
+		t.follow(before)
+		x.db.version++
+	})
 }
 
 // distinct refuses where two of the documents ids lists and get finds share a value.

@@ -3,6 +3,7 @@ package doc
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 
 	"fenec/engine/fail"
 )
@@ -65,6 +66,47 @@ func (s *Schema) Clone() *Schema {
 	c.Fields = slices.Clone(s.Fields)
 	c.Paths = slices.Clone(s.Paths)
 	return &c
+}
+
+// AddField adds f with the next free slot, which no document has yet.
+func (s *Schema) AddField(f Field) {
+	f.Slot = s.Slots
+	s.Slots++
+	s.Fields = append(s.Fields, f)
+}
+
+// DropField takes out a field of s with its index and those on paths into it. Its slot stays used up.
+func (s *Schema) DropField(name string) {
+	s.Fields = slices.DeleteFunc(s.Fields, func(f Field) bool { return f.Name == name })
+	s.Paths = slices.DeleteFunc(s.Paths, func(p PathIndex) bool { return strings.HasPrefix(p.Path, name+".") })
+}
+
+// RenameField gives a field of s another name, in the paths that lead into it too.
+func (s *Schema) RenameField(name, to string) {
+	s.Field(name).Name = to
+	for i := range s.Paths {
+		if keys, ok := strings.CutPrefix(s.Paths[i].Path, name+"."); ok {
+			s.Paths[i].Path = to + "." + keys
+		}
+	}
+}
+
+// Dropped lists the slots of fields that are no more, ascending: documents written before may hold values in them.
+func (s *Schema) Dropped() []int {
+	if len(s.Fields) == s.Slots {
+		return nil
+	}
+	live := make([]bool, s.Slots)
+	for _, f := range s.Fields {
+		live[f.Slot] = true
+	}
+	var out []int
+	for slot := range live {
+		if !live[slot] {
+			out = append(out, slot)
+		}
+	}
+	return out
 }
 
 // schemaVersion is the version of a schema's encoding.

@@ -3,6 +3,7 @@ package doc
 import (
 	"bytes"
 	"encoding/hex"
+	"slices"
 	"testing"
 
 	"fenec/engine/fail"
@@ -85,4 +86,30 @@ func FuzzDecodeSchema(f *testing.F) {
 			t.Fatal("bytes after the end were ignored")
 		}
 	})
+}
+
+func TestASlotIsNeverUsedAgain(t *testing.T) {
+	s := &Schema{Name: "c"}
+	for _, name := range []string{"a", "b", "j"} {
+		s.AddField(Field{Name: name, Type: Type{Kind: TypeJSON}})
+	}
+	s.Paths = []PathIndex{{"j.k", IndexHash}, {"jk.j", IndexHash}, {"a.k", IndexSorted}}
+	if got := s.Dropped(); got != nil {
+		t.Errorf("slots %v are said to be dropped, none is", got)
+	}
+	s.RenameField("j", "k")
+	s.DropField("a")
+	s.AddField(Field{Name: "a"})
+	want := &Schema{
+		Name:   "c",
+		Fields: []Field{{Name: "b", Type: Type{Kind: TypeJSON}, Slot: 1}, {Name: "k", Type: Type{Kind: TypeJSON}, Slot: 2}, {Name: "a", Slot: 3}},
+		Paths:  []PathIndex{{"k.k", IndexHash}, {"jk.j", IndexHash}},
+		Slots:  4,
+	}
+	if diff := cmp.Diff(want, s); diff != "" {
+		t.Error(diff)
+	}
+	if got := s.Dropped(); !slices.Equal(got, []int{0}) {
+		t.Errorf("slots %v are said to be dropped, slot 0 is", got)
+	}
 }

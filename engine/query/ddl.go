@@ -39,8 +39,8 @@ func (c *compiler) createCollection(st *syntax.CreateCollection) error {
 		return errorAt(fail.Invalid, st.Name.Pos, "a collection has %d fields at most, got %d", doc.MaxSlots, len(st.Fields))
 	}
 	for i, d := range st.Fields {
-		if d.Name.Text == "id" || d.Name.Text == "_score" {
-			return errorAt(fail.Invalid, d.Name.Pos, "a field cannot be called %s: every document has that by itself", d.Name.Text)
+		if err := fieldName(d.Name); err != nil {
+			return err
 		}
 		if err := indexable(d.Index, d.Type, "field "+d.Name.Text, false, d.Name.Pos); err != nil {
 			return err
@@ -64,6 +64,14 @@ func (c *compiler) createCollection(st *syntax.CreateCollection) error {
 			return Result{}, err
 		}
 		return f.message(w, "collection "+name+" created")
+	}
+	return nil
+}
+
+// fieldName refuses the names that no field can have.
+func fieldName(n syntax.Name) error {
+	if n.Text == "id" || n.Text == "_score" {
+		return errorAt(fail.Invalid, n.Pos, "a field cannot be called %s: every document has that by itself", n.Text)
 	}
 	return nil
 }

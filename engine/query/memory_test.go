@@ -111,6 +111,13 @@ func (m *memory) CreateIndex(table, on string, k doc.IndexKind) error {
 	return nil
 }
 
+func (m *memory) AlterCollection(s *doc.Schema) error {
+	m.tables[s.Name].schema = s
+	m.tables[s.Name].changed()
+	m.version++
+	return nil
+}
+
 func (m *memory) EndStatement() error {
 	m.ended++
 	for _, t := range m.tables {

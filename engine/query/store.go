@@ -54,6 +54,8 @@ type Writer interface {
 	DropCollection(name string) error
 	// CreateIndex declares an index on a field or path that has none.
 	CreateIndex(table, on string, k doc.IndexKind) error
+	// AlterCollection makes s the schema of the collection of its name, whose documents stay as they are.
+	AlterCollection(s *doc.Schema) error
 	// EndStatement judges what holds only at a statement's end: that no two documents share a unique
 	// value (fail.Conflict).
 	EndStatement() error

@@ -16,7 +16,8 @@ type Name struct {
 }
 
 // Statement is one parsed statement, always a pointer: *CreateCollection, *DropCollection,
-// *CreateIndex, *Put, *Get, *Set, *Delete, *Collections, *Describe, *Compact or *Explain.
+// *CreateIndex, *AddField, *DropField, *RenameField, *Put, *Get, *Set, *Delete, *Collections,
+// *Describe, *Compact or *Explain.
 // String is its canonical FenecQL, which parses to the same tree (places apart).
 type Statement interface {
 	String() string

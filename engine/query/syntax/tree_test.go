@@ -204,27 +204,35 @@ func drawReturning(t *rapid.T) *Returning {
 	return &Returning{Items: drawSelect(t)}
 }
 
+var drawIndex = rapid.SampledFrom([]doc.IndexKind{doc.IndexHash, doc.IndexUnique, doc.IndexSorted})
+
+// drawField draws the declaration of a field that may be null.
+func drawField(t *rapid.T, i int) FieldDef {
+	f := FieldDef{Name: Name{Text: prefixed(drawName.Draw(t, "field"), i)}}
+	f.Type.Kind = rapid.SampledFrom(types[:]).Draw(t, "type").kind
+	if rapid.Bool().Draw(t, "list") {
+		f.Type = doc.Type{Kind: doc.TypeList, Elem: f.Type.Kind}
+	}
+	if rapid.Bool().Draw(t, "indexed") {
+		f.Index = drawIndex.Draw(t, "index")
+	}
+	return f
+}
+
 func drawStatement(t *rapid.T) Statement {
-	index := rapid.SampledFrom([]doc.IndexKind{doc.IndexHash, doc.IndexUnique, doc.IndexSorted})
-	switch rapid.IntRange(0, 10).Draw(t, "statement") {
+	switch rapid.IntRange(0, 13).Draw(t, "statement") {
 	case 0:
 		st := &CreateCollection{Name: drawNamed(t), IfNotExists: rapid.Bool().Draw(t, "if")}
 		for i := range rapid.IntRange(1, 4).Draw(t, "fields") {
-			f := FieldDef{Name: Name{Text: prefixed(drawName.Draw(t, "field"), i)}, Required: rapid.Bool().Draw(t, "required")}
-			f.Type.Kind = rapid.SampledFrom(types[:]).Draw(t, "type").kind
-			if rapid.Bool().Draw(t, "list") {
-				f.Type = doc.Type{Kind: doc.TypeList, Elem: f.Type.Kind}
-			}
-			if rapid.Bool().Draw(t, "indexed") {
-				f.Index = index.Draw(t, "index")
-			}
+			f := drawField(t, i)
+			f.Required = rapid.Bool().Draw(t, "required")
 			st.Fields = append(st.Fields, f)
 		}
 		return st
 	case 1:
 		return &DropCollection{Name: drawNamed(t), IfExists: rapid.Bool().Draw(t, "if")}
 	case 2:
-		return &CreateIndex{Collection: drawNamed(t), IfNotExists: rapid.Bool().Draw(t, "if"), On: drawPath(t), Index: index.Draw(t, "index")}
+		return &CreateIndex{Collection: drawNamed(t), IfNotExists: rapid.Bool().Draw(t, "if"), On: drawPath(t), Index: drawIndex.Draw(t, "index")}
 	case 3:
 		st := &Put{Collection: drawNamed(t), Insert: rapid.Bool().Draw(t, "insert")}
 		if rapid.Bool().Draw(t, "by parameter") {
@@ -255,6 +263,12 @@ func drawStatement(t *rapid.T) Statement {
 			return &Compact{Collection: &c}
 		}
 		return &Compact{}
+	case 10:
+		return &AddField{Collection: drawNamed(t), Field: drawField(t, 0)}
+	case 11:
+		return &DropField{Collection: drawNamed(t), Field: drawNamed(t)}
+	case 12:
+		return &RenameField{Collection: drawNamed(t), Field: drawNamed(t), To: Name{Text: drawName.Filter(notConstant).Draw(t, "to")}}
 	default:
 		return &Collections{}
 	}
