@@ -355,14 +355,12 @@ func TestAnIndexBuiltForAFieldIsNotTakenForItsNamesake(t *testing.T) {
 	}
 	built := db.watch(s)
 	defer db.unwatch(built)
-	if err := db.prepare(context.Background(), built); err != nil {
+	env := query.Env{Ctx: context.Background(), Now: db.opts.Clock()}
+	if err := db.prepare(&env, built); err != nil {
 		t.Fatal(err)
 	}
 	mustExec(t, db, `alter collection c drop field n`)
 	mustExec(t, db, `alter collection c rename field other to n`)
-	env := envOf(db)
 	_, _, err = db.stageStatement(s, &env, built, nil)
 	wantKind(t, err, fail.Conflict)
 }
-
-func envOf(db *DB) query.Env { return query.Env{Ctx: context.Background(), Now: db.opts.Clock()} }

@@ -46,7 +46,7 @@ func (db *DB) execRead(s *statement, env *query.Env, dst []byte) (Result, error)
 func (db *DB) execWrite(s *statement, env *query.Env, dst []byte) (Result, error) {
 	built := db.watch(s)
 	defer db.unwatch(built)
-	if err := db.prepare(env.Ctx, built); err != nil {
+	if err := db.prepare(env, built); err != nil {
 		return Result{}, err
 	}
 	res, ticket, err := db.stageStatement(s, env, built, dst)
@@ -68,14 +68,14 @@ func (db *DB) stageStatement(s *statement, env *query.Env, built *building, dst 
 	if err := db.writableLocked(); err != nil {
 		return Result{}, 0, err
 	}
-	db.tx.begin(built)
+	db.tx.begin(env.Now, built)
 	defer db.tx.end()
 	res, err := db.runLocked(s, env, &db.tx, dst)
 	if err != nil {
 		return Result{}, 0, err
 	}
 	res.Seq = db.seq
-	return res, db.tx.land(env.Now), nil
+	return res, db.tx.land(), nil
 }
 
 // commit waits until the block of ticket is as durable as asked. Ticket 0 is of a block without changes.
@@ -168,16 +168,16 @@ func (db *DB) stageBatch(ctx context.Context, parsed []*statement, sts []Stateme
 	if err := db.writableLocked(); err != nil {
 		return nil, 0, 0, err
 	}
-	db.tx.begin(nil)
-	defer db.tx.end()
 	now := db.opts.Clock()
+	db.tx.begin(now, nil)
+	defer db.tx.end()
 	if results, at, err = db.runAllLocked(ctx, now, parsed, sts, &db.tx); err != nil {
 		return nil, at, 0, err
 	}
 	for i := range results {
 		results[i].Seq = db.seq
 	}
-	return results, at, db.tx.land(now), nil
+	return results, at, db.tx.land(), nil
 }
 
 func (db *DB) runAllLocked(ctx context.Context, now time.Time, parsed []*statement, sts []Statement, state query.Reader) (results []Result, at int, err error) {

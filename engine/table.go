@@ -17,6 +17,7 @@ type table struct {
 	memory *memory
 	number uint64 // names it in the file
 	schema *doc.Schema
+	ttl    *doc.Field // of the schema; nil where it has none
 	ids    *index.IDs
 	next   int64 // the id handed out next; 0 once they are used up
 	live   int64 // bytes of its documents, dead ones not counted
@@ -164,7 +165,7 @@ func (t *table) newDerived(on string, kind doc.IndexKind) *derived {
 
 // follow makes s the schema of t and t.derived what it declares, keeping what is built of the indexes that stay.
 func (t *table) follow(s *doc.Schema) {
-	t.schema = s
+	t.schema, t.ttl = s, s.TTL()
 	var declared []*derived
 	declare := func(on string, kind doc.IndexKind) {
 		x := t.newDerived(on, kind)
@@ -241,7 +242,7 @@ func (x *derived) build() *derivedState {
 
 // empty is the index of no document yet; get finds those it will hold.
 func (x *derived) empty(get func(id int64) doc.Document) *derivedState {
-	if x.kind != doc.IndexSorted {
+	if !x.kind.Ordered() {
 		return &derivedState{hash: new(index.Hash)}
 	}
 	return &derivedState{sorted: index.NewSorted(func(id int64) doc.Value { return x.value(get(id)) })}

@@ -47,8 +47,8 @@ func TestSchemaKeepsItsFormat(t *testing.T) {
 			t.Errorf("the first %d of %d bytes: got %v, want a damaged schema", n, len(b), err)
 		}
 	}
-	b[0] = 2
-	if _, err := DecodeSchema(b); err == nil || err.Error() != "a schema has version 2, where 1 is known" {
+	b[0] = 3
+	if _, err := DecodeSchema(b); err == nil || err.Error() != "a schema has version 3, where 2 is known" {
 		t.Errorf("a later version: %v", err)
 	}
 }

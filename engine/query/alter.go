@@ -22,8 +22,11 @@ func (c *compiler) addField(st *syntax.AddField) error {
 	if err := indexable(d.Index, d.Type, "field "+d.Name.Text, false, d.Name.Pos); err != nil {
 		return err
 	}
+	if err := oneTTL(schema, d.Index, fail.Conflict, d.Name.Pos); err != nil {
+		return err
+	}
 	altered := schema.Clone()
-	altered.AddField(doc.Field{Name: d.Name.Text, Type: d.Type, Index: d.Index})
+	altered.AddField(doc.Field{Name: d.Name.Text, Type: d.Type, Index: d.Index, Span: d.Span})
 	c.alter(altered, "field "+d.Name.Text+" added to "+schema.Name)
 	return nil
 }
@@ -67,6 +70,12 @@ func (c *compiler) alter(altered *doc.Schema, message string) {
 		w, err := schemaWriter(s)
 		if err != nil {
 			return Result{}, err
+		}
+		// What is gone must not be back where the ttl goes.
+		if t := s.Table(altered.Name); t.Schema().TTL() != nil && altered.TTL() == nil {
+			if err := f.dropGone(w, t); err != nil {
+				return Result{}, err
+			}
 		}
 		if err := w.AlterCollection(altered.Clone()); err != nil {
 			return Result{}, err

@@ -99,11 +99,11 @@ func (m *memory) DropCollection(name string) error {
 	return nil
 }
 
-func (m *memory) CreateIndex(table, on string, k doc.IndexKind) error {
+func (m *memory) CreateIndex(table, on string, k doc.IndexKind, span time.Duration) error {
 	t := m.tables[table]
 	t.schema = t.schema.Clone()
 	if field := t.schema.Field(on); field != nil {
-		field.Index = k
+		field.Index, field.Span = k, span
 	} else {
 		t.schema.Paths = append(t.schema.Paths, doc.PathIndex{Path: on, Index: k})
 	}
@@ -198,7 +198,7 @@ func (t *memoryTable) Hash(on string) *index.Hash {
 }
 
 func (t *memoryTable) Sorted(on string) *index.Sorted {
-	if indexOn(t.schema, on) != doc.IndexSorted {
+	if !indexOn(t.schema, on).Ordered() {
 		return nil
 	}
 	x := t.sorted[on]

@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"strings"
+	"time"
 
 	"fenec/engine/doc"
 )
@@ -186,7 +187,7 @@ func (p *parser) property(f *FieldDef) (known bool, err error) {
 	case p.take("required"):
 		f.Required = true
 	case p.tok.kind == '@':
-		f.Index, err = p.index()
+		f.Index, f.Span, err = p.index()
 	case p.tok.is("collate"):
 		return true, p.later(p.tok.pos, "collate")
 	default:
@@ -253,28 +254,32 @@ var indexes = [...]struct {
 	{"sorted", doc.IndexSorted},
 }
 
-const indexNames = "an index (@hash, @unique or @sorted)"
+const indexNames = "an index (@hash, @unique, @sorted or @ttl)"
 
-// index reads `@name`.
-func (p *parser) index() (doc.IndexKind, error) {
+// index reads `@name`, and of a ttl its span.
+func (p *parser) index() (k doc.IndexKind, span time.Duration, err error) {
 	at := p.tok.pos
 	if err := p.want('@', indexNames); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	for _, x := range indexes {
 		if p.take(x.name) {
-			return x.kind, nil
+			return x.kind, 0, nil
 		}
 	}
-	for _, x := range [...]string{"ttl", "text", "hnsw", "inverted"} {
+	if p.take("ttl") {
+		span, err = p.span()
+		return doc.IndexTTL, span, err
+	}
+	for _, x := range [...]string{"text", "hnsw", "inverted"} {
 		if p.tok.is(x) {
-			return 0, p.later(at, "the index @"+x)
+			return 0, 0, p.later(at, "the index @"+x)
 		}
 	}
 	if p.tok.kind == kindName {
-		return 0, p.invalid(p.tok.pos, "there is no index @%s; expected %s", shorten(strings.ToLower(p.tok.text)), indexNames)
+		return 0, 0, p.invalid(p.tok.pos, "there is no index @%s; expected %s", shorten(strings.ToLower(p.tok.text)), indexNames)
 	}
-	return 0, p.unexpected("the name of an index behind @")
+	return 0, 0, p.unexpected("the name of an index behind @")
 }
 
 func (p *parser) createIndex() (Statement, error) {
@@ -298,7 +303,7 @@ func (p *parser) createIndex() (Statement, error) {
 			return nil, err
 		}
 	}
-	st.Index, err = p.index()
+	st.Index, st.Span, err = p.index()
 	return st, err
 }
 

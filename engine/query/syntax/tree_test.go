@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"fenec/engine/doc"
 
@@ -204,7 +205,13 @@ func drawReturning(t *rapid.T) *Returning {
 	return &Returning{Items: drawSelect(t)}
 }
 
-var drawIndex = rapid.SampledFrom([]doc.IndexKind{doc.IndexHash, doc.IndexUnique, doc.IndexSorted})
+func drawIndex(t *rapid.T) (k doc.IndexKind, span time.Duration) {
+	k = rapid.SampledFrom([]doc.IndexKind{doc.IndexHash, doc.IndexUnique, doc.IndexSorted, doc.IndexTTL}).Draw(t, "index")
+	if k == doc.IndexTTL {
+		span = time.Duration(rapid.Int64Range(1, int64(doc.MaxSpan/time.Second)).Draw(t, "seconds")) * time.Second
+	}
+	return k, span
+}
 
 // drawField draws the declaration of a field that may be null.
 func drawField(t *rapid.T, i int) FieldDef {
@@ -214,7 +221,7 @@ func drawField(t *rapid.T, i int) FieldDef {
 		f.Type = doc.Type{Kind: doc.TypeList, Elem: f.Type.Kind}
 	}
 	if rapid.Bool().Draw(t, "indexed") {
-		f.Index = drawIndex.Draw(t, "index")
+		f.Index, f.Span = drawIndex(t)
 	}
 	return f
 }
@@ -232,7 +239,8 @@ func drawStatement(t *rapid.T) Statement {
 	case 1:
 		return &DropCollection{Name: drawNamed(t), IfExists: rapid.Bool().Draw(t, "if")}
 	case 2:
-		return &CreateIndex{Collection: drawNamed(t), IfNotExists: rapid.Bool().Draw(t, "if"), On: drawPath(t), Index: drawIndex.Draw(t, "index")}
+		k, span := drawIndex(t)
+		return &CreateIndex{Collection: drawNamed(t), IfNotExists: rapid.Bool().Draw(t, "if"), On: drawPath(t), Index: k, Span: span}
 	case 3:
 		st := &Put{Collection: drawNamed(t), Insert: rapid.Bool().Draw(t, "insert")}
 		if rapid.Bool().Draw(t, "by parameter") {
