@@ -349,18 +349,42 @@ func TestAnIndexBuiltForAFieldIsNotTakenForItsNamesake(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (n int, other int)`)
 	mustExec(t, db, `put c [{n: 1, other: 2}, {n: 2, other: 2}]`)
-	s, err := db.statements.parse(`create index on c (n) @unique`)
+	wantKind(t, declareBeside(t, db, `create index on c (n) @unique`, func() {
+		mustExec(t, db, `alter collection c drop field n`)
+		mustExec(t, db, `alter collection c rename field other to n`)
+	}), fail.Conflict)
+}
+
+// TestAUniqueIndexJudgesWhatIsWrittenWhileItIsBuilt writes a value twice meanwhile, where both are there and where one
+// is expired.
+func TestAUniqueIndexJudgesWhatIsWrittenWhileItIsBuilt(t *testing.T) {
+	db := inMemory(t, Options{})
+	mustExec(t, db, `create collection c (n int, at timestamp @ttl(1s))`)
+	mustExec(t, db, `put c {n: 1}`)
+	wantKind(t, declareBeside(t, db, `create index on c (n) @unique`, func() { mustExec(t, db, `put c {n: 1}`) }), fail.Conflict)
+	mustExec(t, db, `del c where id = 2`)
+	wantKind(t, declareBeside(t, db, `create index on c (n) @unique`, func() { mustExec(t, db, `put c {n: 1, at: 0}`) }), 0)
+	_, err := exec(db, `put c {n: 1}`)
+	wantKind(t, err, fail.Conflict)
+}
+
+// declareBeside runs a create index, and meanwhile between its building and its declaration.
+func declareBeside(t *testing.T, db *DB, text string, meanwhile func()) error {
+	t.Helper()
+	s, err := db.statements.parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	built := db.watch(s)
 	defer db.unwatch(built)
-	env := query.Env{Ctx: context.Background(), Now: db.opts.Clock()}
+	env := query.Env{Ctx: context.Background()}
 	if err := db.prepare(&env, built); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, db, `alter collection c drop field n`)
-	mustExec(t, db, `alter collection c rename field other to n`)
-	_, _, err = db.stageStatement(s, &env, built, nil)
-	wantKind(t, err, fail.Conflict)
+	meanwhile()
+	_, ticket, err := db.stageStatement(s, &env, built, nil)
+	if err != nil {
+		return err
+	}
+	return db.commit(ticket)
 }

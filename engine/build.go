@@ -67,6 +67,7 @@ func (db *DB) prepare(env *query.Env, b *building) error {
 	if b == nil || !db.look(b) {
 		return nil
 	}
+	env.Now = db.opts.Clock()
 	return b.build(env)
 }
 

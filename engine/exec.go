@@ -24,7 +24,7 @@ func (db *DB) Exec(ctx context.Context, st Statement, dst []byte) (Result, error
 		res, err := db.compactStatement(ctx, s)
 		return res, stopped(ctx, err)
 	}
-	env := query.Env{Ctx: ctx, Params: st.Params, Now: db.opts.Clock()}
+	env := query.Env{Ctx: ctx, Params: st.Params}
 	var res Result
 	if s.writes() {
 		res, err = db.execWrite(s, &env, dst)
@@ -40,6 +40,7 @@ func (db *DB) execRead(s *statement, env *query.Env, dst []byte) (Result, error)
 	if db.closed {
 		return Result{}, errClosed()
 	}
+	env.Now = db.opts.Clock() // under the lock, so that no statement that ran before had a later time
 	return db.runLocked(s, env, &db.reader, dst)
 }
 
@@ -68,6 +69,7 @@ func (db *DB) stageStatement(s *statement, env *query.Env, built *building, dst 
 	if err := db.writableLocked(); err != nil {
 		return Result{}, 0, err
 	}
+	env.Now = db.opts.Clock()
 	db.tx.begin(env.Now, built)
 	defer db.tx.end()
 	res, err := db.runLocked(s, env, &db.tx, dst)
