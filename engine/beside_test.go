@@ -38,6 +38,7 @@ func TestAltersBesideEverythingElse(t *testing.T) {
 	if err := group.Wait(); err != nil {
 		t.Error(err)
 	}
+	wantLive(t, db)
 	before := dump(t, db)
 	mustExec(t, db, `compact`)
 	if after := dump(t, db); after != before {

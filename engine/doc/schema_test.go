@@ -60,7 +60,7 @@ func TestSchemaFieldAndClone(t *testing.T) {
 	if s.Field("title") != &s.Fields[0] || s.Field("x") != nil || s.Field("id") != nil || s.Paths[0].Path != "größe.a" {
 		t.Error("a clone shares its fields")
 	}
-	for kind, want := range map[IndexKind]string{0: "", IndexHash: "@hash", IndexUnique: "@unique", IndexSorted: "@sorted"} {
+	for kind, want := range map[IndexKind]string{0: "", IndexHash: "@hash", IndexUnique: "@unique", IndexSorted: "@sorted", IndexTTL: "@ttl"} {
 		if kind.String() != want {
 			t.Errorf("index %d is written %s, want %s", kind, kind, want)
 		}
@@ -70,6 +70,9 @@ func TestSchemaFieldAndClone(t *testing.T) {
 func FuzzDecodeSchema(f *testing.F) {
 	f.Add(sampleSchema().AppendBinary(nil))
 	f.Add((&Schema{Name: "c"}).AppendBinary(nil))
+	if b, err := hex.DecodeString(ttlHex); err == nil {
+		f.Add(b)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := DecodeSchema(b)
 		if err != nil {
