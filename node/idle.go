@@ -3,8 +3,6 @@ package node
 import (
 	"time"
 
-	"fenec/engine"
-
 	"golang.org/x/sync/errgroup"
 )
 
@@ -14,12 +12,8 @@ const sweepEvery = time.Second
 // closers is how many tenants are synced and closed at a time as the node stops.
 const closers = 16
 
-// expireBlocks is how many blocks of documents whose ttl is over are deleted from a tenant at a time, so that one
-// tenant's many keep nobody waiting.
-const expireBlocks = 16
-
-// closeIdleTenants is the node's goroutine: it deletes what is expired in open tenants, closes those that nobody has
-// used for IdleClose, and the least recently used ones where the open ones have outgrown the memory they may hold.
+// closeIdleTenants is the node's goroutine: it closes tenants that nobody has used for IdleClose, and the least
+// recently used ones where the open ones have outgrown the memory they may hold.
 func (n *Node) closeIdleTenants() {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -38,7 +32,6 @@ func (n *Node) sweep() {
 	n.refusals.expire(now)
 	var idle []*tenant
 	n.eachOpen(func(t *tenant) {
-		n.expire(t)
 		n.measure(t)
 		if t != n.single && n.config.IdleClose > 0 && now.Sub(time.Unix(0, t.last.Load())) >= n.config.IdleClose {
 			idle = append(idle, t)
@@ -48,19 +41,6 @@ func (n *Node) sweep() {
 		n.closeIfIdle(t)
 	}
 	n.makeRoom(0)
-}
-
-// expire deletes documents whose ttl is over. It is no use of the tenant that would keep it open.
-func (n *Node) expire(t *tenant) {
-	for range expireBlocks {
-		deleted, err := t.db.Expire()
-		if err != nil {
-			n.log.Error().Str("tenant", t.name).Err(err).Msg("deleting expired documents failed")
-		}
-		if err != nil || deleted < engine.ExpireBlock {
-			return
-		}
-	}
 }
 
 // makeRoom closes idle tenants, least recently used first, until one more of that many bytes fits, or until every

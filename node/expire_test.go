@@ -19,7 +19,7 @@ func TestExpiredDocumentsAreGoneAtOnceAndDeletedLater(t *testing.T) {
 	}
 
 	clock.Advance(time.Minute - time.Millisecond)
-	r.sweep()
+	r.expire()
 	if got := r.want(200, "GET", "/t/acme/c?count", "").body; got != `{"count":2}` || r.stored("acme") != 2 {
 		t.Fatalf("a millisecond early there are %s, and %d stored", got, r.stored("acme"))
 	}
@@ -35,12 +35,12 @@ func TestExpiredDocumentsAreGoneAtOnceAndDeletedLater(t *testing.T) {
 	if got := r.want(200, "GET", "/t/acme/collections", "").body; got != schema {
 		t.Errorf("the collections are %s, want %s", got, schema)
 	}
-	r.sweep()
+	r.expire()
 	if n := r.stored("acme"); n != 2 {
 		t.Errorf("of a frozen tenant's 2 documents %d are stored", n)
 	}
 	r.wantAdmin(200, "POST", "tenants/acme/thaw", `{"token": "x"}`)
-	r.sweep()
+	r.expire()
 	if n := r.stored("acme"); n != 1 {
 		t.Errorf("%d documents are stored once the expired one was deleted, want 1", n)
 	}
@@ -55,19 +55,20 @@ func TestWhatExpiresInAClosedTenantIsDeletedOnceItIsOpen(t *testing.T) {
 	r.query("acme", `put c [{at: now()}, {}]`)
 	r.closeIdle("acme")
 	clock.Advance(time.Minute)
-	r.sweep()
+	r.expire()
 	if r.isOpen("acme") {
 		t.Fatal("the node opened a tenant to delete from it")
 	}
 	if got := r.want(200, "GET", "/t/acme/c", "").body; got != `[{"id":2,"at":null}]` {
 		t.Errorf("the row is back: %s", got)
 	}
-	r.sweep()
+	r.expire()
 	if n := r.stored("acme"); n != 1 {
 		t.Errorf("%d documents are stored, want 1", n)
 	}
 	// Deleting is no use of the tenant.
 	clock.Advance(24 * time.Hour)
+	r.expire()
 	r.sweep()
 	if r.isOpen("acme") {
 		t.Error("a tenant nobody used is still open")
