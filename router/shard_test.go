@@ -239,7 +239,7 @@ func TestTheDirectoryComesBack(t *testing.T) {
 func TestTwoRoutersDoNotShareADirectory(t *testing.T) {
 	fs := crashfs.New(1)
 	start(t, Config{FS: fs})
-	if _, err := New(Config{FS: fs, Directory: "shard.fenec"}); err == nil || !strings.Contains(err.Error(), "in use by another router") {
+	if _, err := New(Config{FS: fs, Directory: "shard.fenec"}); err == nil || !strings.Contains(err.Error(), "shard.fenec is in use by another router") {
 		t.Errorf("the second one says %v", err)
 	}
 }
