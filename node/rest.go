@@ -41,20 +41,26 @@ func (c *call) collection() http1.Answer {
 
 // rows is GET /C.
 func (c *call) rows() (http1.Answer, error) {
-	if err := c.readQuery(keySelect | keyOrder | keyLimit | keyOffset | keyCount | keyWhere); err != nil {
+	if err := c.readQuery(keySelect | keyOrder | keyLimit | keyOffset | keyCount | keyWhere | keyGroup | keyHaving); err != nil {
 		return http1.Answer{}, err
 	}
 	counting := c.given&keyCount != 0
 	if counting && c.given&^(keyCount|keyWhere) != 0 {
-		return http1.Answer{}, fail.New(fail.Invalid, "count goes with filters only, not with select, order, limit or offset")
+		return http1.Answer{}, fail.New(fail.Invalid, "count goes with filters only, not with select, group, having, order, limit or offset")
 	}
 	c.text = append(append(c.text, "get "...), c.name...)
 	if len(c.selected) > 0 {
 		c.text = append(append(c.text, " select "...), c.selected...)
 	}
 	c.appendWhere()
+	if len(c.grouped) > 0 {
+		c.text = append(append(c.text, " group by "...), c.grouped...)
+	}
+	if len(c.having) > 0 {
+		c.text = append(append(c.text, " having "...), c.having...)
+	}
 	if len(c.ordered) > 0 {
-		c.text = append(append(c.text, " order "...), c.ordered...)
+		c.text = append(append(c.text, " order by "...), c.ordered...)
 	}
 	if c.given&keyLimit != 0 {
 		c.text = c.appendParam(append(c.text, " limit "...), c.limit)

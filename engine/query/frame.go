@@ -36,6 +36,7 @@ type frame struct {
 	rows int          // in it
 
 	walk   walk
+	group  groupRun
 	sorter sorter
 	build  doc.Builder
 	record []byte  // scratch: the document being built
@@ -91,6 +92,7 @@ func (f *frame) end() {
 	}
 	f.record, f.picked = kept(f.record), kept(f.picked)
 	f.walk.reset()
+	f.group = groupRun{}
 	f.sorter.reset()
 }
 

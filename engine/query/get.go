@@ -11,7 +11,8 @@ import (
 type getPlan struct {
 	collection string
 	pick       *picker
-	show       *projection // nil of a count
+	show       *projection // nil of a count and of groups
+	groups     *groupPlan  // nil where the rows are documents
 	emit       func(f *frame) bool
 }
 
@@ -32,6 +33,13 @@ func (c *compiler) getPlan(st *syntax.Get) (*getPlan, error) {
 	}
 	g := &getPlan{collection: st.Collection.Text}
 	if st.Count {
+		g.pick, err = c.picker(st.Where, nil, nil, nil)
+		return g, err
+	}
+	if st.Grouped() {
+		if g.groups, err = c.groups(st); err != nil {
+			return nil, err
+		}
 		g.pick, err = c.picker(st.Where, nil, nil, nil)
 		return g, err
 	}
@@ -62,6 +70,9 @@ func (g *getPlan) run(f *frame, s Reader) (Result, error) {
 	t, err := table(s, g.collection)
 	if err != nil {
 		return Result{}, err
+	}
+	if g.groups != nil {
+		return g.groups.run(f, t, g.pick)
 	}
 	if g.show == nil {
 		n, err := g.pick.count(f, t)

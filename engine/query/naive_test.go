@@ -101,6 +101,8 @@ func (n *naive) eval(e syntax.Expr) (any, error) {
 			}
 		}
 		return n.eval(e.Else)
+	case *syntax.Aggregate:
+		return n.row[e.String()], nil
 	case *syntax.Call:
 		return n.call(e)
 	}

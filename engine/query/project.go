@@ -39,15 +39,20 @@ func (c *compiler) projection(items []syntax.SelectItem) (*projection, error) {
 }
 
 func (p *projection) add(key string, n node) {
-	open := byte(',')
-	if len(p.items) == 0 {
-		open = '{'
-	}
-	item := projected{key: append(doc.AppendQuoted([]byte{open}, []byte(key)), ':'), column: n.column}
+	item := projected{key: openKey(len(p.items) == 0, key), column: n.column}
 	if n.column == nil {
 		item.eval = n.eval
 	}
 	p.items = append(p.items, item)
+}
+
+// openKey is what goes before a value in an object.
+func openKey(first bool, key string) []byte {
+	open := byte(',')
+	if first {
+		open = '{'
+	}
+	return append(doc.AppendQuoted([]byte{open}, []byte(key)), ':')
 }
 
 // appendRow appends the frame's row to its answer.

@@ -204,13 +204,18 @@ func (n *naive) rows(all []map[string]any, where syntax.Expr, by []syntax.OrderK
 		}
 		return 0
 	})
+	return page(rows, limit, offset), nil
+}
+
+// page cuts a limit and an offset out of rows.
+func page(rows []map[string]any, limit, offset syntax.Expr) []map[string]any {
 	if offset != nil {
 		rows = rows[min(int(decode(offset.(*syntax.Literal).Value).(int64)), len(rows)):]
 	}
 	if limit != nil {
 		rows = rows[:min(int(decode(limit.(*syntax.Literal).Value).(int64)), len(rows))]
 	}
-	return rows, nil
+	return rows
 }
 
 func shown(get *syntax.Get) []syntax.Expr {

@@ -89,11 +89,17 @@ type Get struct {
 	Collection Name
 	Select     []SelectItem // nil for all fields
 	Where      Expr         // nil where none
+	Group      *Name        // the field to group by, one of Select; nil where none
+	Having     Expr         // nil where none, as it is without aggregates and Group
 	Order      []OrderKey
 	Limit      Expr // a *Literal holding an int of 0 or more, or a *Param; nil where none
 	Offset     Expr // as Limit
-	Count      bool // with no Select, Order, Limit or Offset
+	Count      bool // with no Select, Group, Having, Order, Limit or Offset
 }
+
+// Grouped reports whether the answer's rows are groups of documents: Select then holds *Aggregates and
+// the field of Group, nothing else.
+func (st *Get) Grouped() bool { return st.Group != nil || aggregateOf(st.Select) != nil }
 
 // SelectItem is one output. As is its key in the answer: the name given, else the path's text,
 // else the expression in canonical spelling. No key comes twice.
@@ -103,7 +109,7 @@ type SelectItem struct {
 	Pos
 }
 
-// OrderKey is one key of an order; Expr is a *Path.
+// OrderKey is one key of an order; Expr is a *Path, or of a grouped get an *Aggregate.
 type OrderKey struct {
 	Expr Expr
 	Desc bool
@@ -159,7 +165,7 @@ func (*Compact) statement()          {}
 func (*Explain) statement()          {}
 
 // Expr is one expression, always a pointer: *Literal, *Param, *Path, *ListExpr, *ObjectExpr,
-// *Unary, *Binary, *Logic, *Case or *Call. Its position is its first character; an operator
+// *Unary, *Binary, *Logic, *Case, *Call or *Aggregate. Its position is its first character; an operator
 // written between operands (Binary, Logic, `is null`) stands at the operator.
 type Expr interface{ Position() Pos }
 
@@ -232,6 +238,15 @@ type When struct{ Cond, Then Expr }
 type Call struct {
 	Name string
 	Args []Expr
+	Pos
+}
+
+// Aggregate is a function over the documents of a group: count, sum, avg, min or max of a field, or
+// count(*), of which Arg is nil. It is a whole item of a select, a key of an order or an operand in a
+// having, and stands nowhere else.
+type Aggregate struct {
+	Name string
+	Arg  *Name
 	Pos
 }
 

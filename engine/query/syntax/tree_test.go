@@ -190,10 +190,46 @@ func drawOrder(t *rapid.T) []OrderKey {
 
 func drawGet(t *rapid.T) *Get {
 	st := &Get{Collection: drawNamed(t), Where: drawMaybe(t)}
+	if rapid.Bool().Draw(t, "grouped") {
+		drawGroups(t, st)
+		return st
+	}
 	if st.Count = rapid.Bool().Draw(t, "count"); !st.Count {
 		st.Select, st.Order, st.Limit, st.Offset = drawSelect(t), drawOrder(t), drawBound(t), drawBound(t)
 	}
 	return st
+}
+
+func drawAggregate(t *rapid.T) *Aggregate {
+	out := &Aggregate{Name: rapid.SampledFrom(aggregates[:]).Draw(t, "aggregate")}
+	if out.Name != "count" || rapid.Bool().Draw(t, "of a field") {
+		arg := drawNamed(t)
+		out.Arg = &arg
+	}
+	return out
+}
+
+// drawGroups makes st a get of groups.
+func drawGroups(t *rapid.T, st *Get) {
+	add := func(x Expr) {
+		item := SelectItem{Expr: x, As: prefixed(outputKey(x), len(st.Select))}
+		st.Select = append(st.Select, item)
+	}
+	if rapid.Bool().Draw(t, "key") {
+		key := drawNamed(t)
+		st.Group = &key
+		add(&Path{Parts: []string{key.Text}})
+	}
+	for range rapid.IntRange(1, 3).Draw(t, "aggregates") {
+		add(drawAggregate(t))
+	}
+	if rapid.Bool().Draw(t, "having") {
+		st.Having = &Binary{Op: Gt, X: drawAggregate(t), Y: &Binary{Op: Add, X: drawAggregate(t), Y: drawExpr(t, 2)}}
+	}
+	st.Order, st.Limit, st.Offset = drawOrder(t), drawBound(t), drawBound(t)
+	if rapid.Bool().Draw(t, "by an aggregate") {
+		st.Order = append(st.Order, OrderKey{Expr: drawAggregate(t), Desc: true})
+	}
 }
 
 func drawNamed(t *rapid.T) Name { return Name{Text: drawName.Draw(t, "name")} }
