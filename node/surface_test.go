@@ -51,6 +51,8 @@ func TestRESTReads(t *testing.T) {
 		{"a having that is no condition of its own", "GET", "/books?select=year&group=year&having=1%3D1)+limit+(1", "", 400, `{"error":"expected the end of the condition or one of and, or, found \")\""}`},
 		{"sum of a text", "GET", "/books?select=sum(title)", "", 400, `{"error":"sum wants a field of int or float, and title is text"}`},
 		{"an aggregate of no field", "GET", "/books?select=sum(nothing)", "", 404, `{"error":"books has no field nothing"}`},
+		{"in of another get", "GET", "/books?where=year+in+(get+books+select+max(year))&select=id", "", 200, `[{"id":2}]`},
+		{"in of another get under not", "GET", "/books?where=id+not+in+(get+books+select+id+where+id%3E1)&select=id", "", 200, `[{"id":1}]`},
 		{"all", "GET", "/books?select=id", "", 200, `[{"id":1},{"id":2},{"id":3},{"id":4}]`},
 		{"neq leaves null out", "GET", "/books?year=neq.1815&select=id", "", 200, `[{"id":2},{"id":3}]`},
 		{"not eq leaves null out too", "GET", "/books?year=not.eq.1815&select=id", "", 200, `[{"id":2},{"id":3}]`},

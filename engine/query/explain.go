@@ -11,7 +11,8 @@ import (
 
 // explain compiles an explain: the get runs, and its steps are answered in place of its rows, each a row
 // {"step", "index", "tested", "rows", "note"}. The first step finds documents: "index" names what it went
-// by (null for a scan), "tested" counts the documents it looked at, "rows" those that passed. Then come
+// by (null for a scan), "tested" counts the documents it looked at, "rows" those that passed. Before it stands a step
+// "inner get" for each get behind an in. Then come
 // "group", or "aggregate" of all rows, and "having", "sort" where an order needed one, "page" where there is a
 // limit or offset, and "count". An aggregate read from an index has a step "ends" in place of the first. Last, a step
 // "not used" for each index and each term of the condition that was passed over, with the reason in
@@ -37,6 +38,9 @@ func (c *compiler) explain(st *syntax.Get) error {
 // steps appends a row for each step of the run that has just ended.
 func (g *getPlan) steps(f *frame, rows int) {
 	w := &f.walk
+	for _, in := range f.inner {
+		f.step("inner get", in.index, in.tested, in.values, "of "+in.collection+", run once")
+	}
 	if f.group.ends {
 		g.endSteps(f)
 		g.groupSteps(f, rows)

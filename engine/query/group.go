@@ -167,16 +167,19 @@ func (c *compiler) groupCell(e *syntax.Path) (int, error) {
 
 // groupNode reads a cell of the frame's group.
 func (c *compiler) groupNode(cell int, pos syntax.Pos) node {
-	n := node{eval: func(f *frame) doc.Value { return f.group.cells[cell] }, pos: pos}
-	if cell > 0 {
-		n.kind = c.grouped.aggregates[cell-1].kind()
-	} else {
-		n.kind = kindOf(c.grouped.key.typ)
-	}
+	n := node{eval: func(f *frame) doc.Value { return f.group.cells[cell] }, kind: c.grouped.kind(cell), pos: pos}
 	if n.kind == doc.Bool {
 		n.test = condition(n)
 	}
 	return n
+}
+
+// kind is that of a cell's values.
+func (g *groupPlan) kind(cell int) doc.Kind {
+	if cell > 0 {
+		return g.aggregates[cell-1].kind()
+	}
+	return kindOf(g.key.typ)
 }
 
 // groupRun is what a run knows of its groups.
@@ -187,29 +190,38 @@ type groupRun struct {
 	ends  bool        // read from the ends of indexes
 }
 
-// run appends the groups to the frame's answer.
-func (g *groupPlan) run(f *frame, t Table, pick *picker) (Result, error) {
+// rows are the cells of the page's groups, in order.
+func (g *groupPlan) rows(f *frame, t Table, pick *picker) ([][]doc.Value, error) {
 	limit, err := g.limit.value(f, math.MaxInt)
 	if err != nil {
-		return Result{}, err
+		return nil, err
 	}
 	offset, err := g.offset.value(f, 0)
 	if err != nil {
-		return Result{}, err
+		return nil, err
 	}
 	all, err := g.compute(f, t, pick)
 	if err != nil {
-		return Result{}, err
+		return nil, err
 	}
 	f.group.found = len(all)
 	if all, err = g.keep(f, all); err != nil {
-		return Result{}, err
+		return nil, err
 	}
 	f.group.kept = len(all)
 	g.sort(all)
 	all = all[min(offset, len(all)):]
+	return all[:min(limit, len(all))], nil
+}
+
+// run appends the groups to the frame's answer.
+func (g *groupPlan) run(f *frame, t Table, pick *picker) (Result, error) {
+	rows, err := g.rows(f, t, pick)
+	if err != nil {
+		return Result{}, err
+	}
 	f.out = append(f.out, '[')
-	for _, cells := range all[:min(limit, len(all))] {
+	for _, cells := range rows {
 		out := f.next()
 		for _, col := range g.columns {
 			out = doc.AppendValueJSON(append(out, col.key...), cells[col.cell])

@@ -15,6 +15,7 @@ type projected struct {
 	key    []byte // what goes before the value: `{"id":` or `,"title":`
 	column *column
 	eval   evalFunc // where it is no column
+	kind   doc.Kind // of the values, as a node's
 }
 
 // projection compiles a select; nil items are the id and every field.
@@ -39,7 +40,7 @@ func (c *compiler) projection(items []syntax.SelectItem) (*projection, error) {
 }
 
 func (p *projection) add(key string, n node) {
-	item := projected{key: openKey(len(p.items) == 0, key), column: n.column}
+	item := projected{key: openKey(len(p.items) == 0, key), column: n.column, kind: n.kind}
 	if n.column == nil {
 		item.eval = n.eval
 	}
@@ -53,6 +54,14 @@ func openKey(first bool, key string) []byte {
 		open = '{'
 	}
 	return append(doc.AppendQuoted([]byte{open}, []byte(key)), ':')
+}
+
+// value is the item's of the frame's row.
+func (p *projected) value(f *frame) doc.Value {
+	if p.column != nil {
+		return p.column.value(f.doc)
+	}
+	return p.eval(f)
 }
 
 // appendRow appends the frame's row to its answer.

@@ -156,7 +156,7 @@ func TestExpressionsAgreeWithANaiveInterpreter(t *testing.T) {
 
 // answer is what the naive interpreter makes of a get.
 func (w *twins) answer(get *syntax.Get) (string, error) {
-	n := &naive{types: fieldTypes, params: w.params}
+	n := &naive{types: fieldTypes, params: w.params, all: w.rows}
 	for _, e := range append(shown(get), get.Where) {
 		if err := n.constants(e); err != nil {
 			return "", err
@@ -251,6 +251,8 @@ func (n *naive) passes(where syntax.Expr) (bool, error) {
 	return true, nil
 }
 
+func isInner(e syntax.Expr) bool { _, ok := e.(*syntax.InnerGet); return ok }
+
 // simple reports whether a term compares a field with constants.
 func (n *naive) simple(e syntax.Expr) bool {
 	switch e := e.(type) {
@@ -320,6 +322,7 @@ func (n *naive) constants(e syntax.Expr) error {
 		switch {
 		case constant(e.X) && constant(e.Y):
 		case e.Op == syntax.Add || e.Op == syntax.Sub || e.Op == syntax.Mul || e.Op == syntax.Div || e.Op == syntax.Mod:
+		case e.Op == syntax.In && isInner(e.Y):
 		case e.Op == syntax.In && n.typeOf(e.X) != "":
 			for _, item := range e.Y.(*syntax.ListExpr).Items {
 				if constant(item) {

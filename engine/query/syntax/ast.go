@@ -165,7 +165,7 @@ func (*Compact) statement()          {}
 func (*Explain) statement()          {}
 
 // Expr is one expression, always a pointer: *Literal, *Param, *Path, *ListExpr, *ObjectExpr,
-// *Unary, *Binary, *Logic, *Case, *Call or *Aggregate. Its position is its first character; an operator
+// *Unary, *Binary, *Logic, *Case, *Call, *Aggregate or, behind in, *InnerGet. Its position is its first character; an operator
 // written between operands (Binary, Logic, `is null`) stands at the operator.
 type Expr interface{ Position() Pos }
 
@@ -208,7 +208,7 @@ type Unary struct {
 	Pos
 }
 
-// Binary is a comparison or arithmetic. Of In, Y is a *ListExpr or a *Param. No operand of a
+// Binary is a comparison or arithmetic. Of In, Y is a *ListExpr, a *Param or an *InnerGet. No operand of a
 // comparison is the literal null.
 type Binary struct {
 	Op   Op
@@ -248,6 +248,12 @@ type Aggregate struct {
 	Name string
 	Arg  *Name
 	Pos
+}
+
+// InnerGet is the `(get ...)` behind an in: a get that selects one value a row and does not count.
+type InnerGet struct {
+	Get *Get
+	Pos // of the parenthesis
 }
 
 // Op is an operator.

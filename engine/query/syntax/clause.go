@@ -67,8 +67,8 @@ type rest struct {
 	more           string // how that clause itself could
 }
 
-// wanted lists it for the sentence that refuses what stands there.
-func (r rest) wanted() string {
+// wanted lists it for the sentence that refuses what stands there; end is what the statement ends with.
+func (r rest) wanted(end string) string {
 	out := r.more
 	left := r.allowed &^ r.given &^ clauseLater
 	if r.given&clausesOfRows != 0 {
@@ -82,7 +82,6 @@ func (r rest) wanted() string {
 			out += w.word + ", "
 		}
 	}
-	const end = "the end of the statement"
 	if out == "" {
 		return end
 	}

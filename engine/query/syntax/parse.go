@@ -56,6 +56,7 @@ type parser struct {
 	behind   token
 	peeked   bool
 	depth    int // levels of the expression around tok
+	deepest  int // the greatest depth that a level of the innermost get reached
 	nesting  int // lists and objects around tok
 	width    int // how many keys the last object had, for the next one
 	noParams bool

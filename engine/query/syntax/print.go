@@ -306,6 +306,8 @@ func appendExpr(b []byte, x Expr, least int) []byte {
 		return append(appendList(append(append(b, x.Name...), '('), x.Args), ')')
 	case *Aggregate:
 		return append(b, x.String()...)
+	case *InnerGet:
+		return append(append(append(b, '('), x.Get.String()...), ')')
 	}
 	return b
 }

@@ -122,6 +122,9 @@ func drawExpr(t *rapid.T, depth int) Expr {
 		op := rapid.SampledFrom([]Op{Add, Sub, Mul, Div, Mod}).Draw(t, "arithmetic")
 		return &Binary{Op: op, X: drawExpr(t, depth), Y: drawExpr(t, depth)}
 	case 8:
+		if depth >= 1 && rapid.IntRange(0, 3).Draw(t, "inner get") == 0 {
+			return &Binary{Op: In, X: drawOperand(t, depth), Y: drawInner(t, depth)}
+		}
 		if rapid.Bool().Draw(t, "in a parameter") {
 			return &Binary{Op: In, X: drawOperand(t, depth), Y: &Param{N: 3}}
 		}
@@ -147,6 +150,15 @@ func drawExpr(t *rapid.T, depth int) Expr {
 		}
 		return c
 	}
+}
+
+func drawInner(t *rapid.T, depth int) *InnerGet {
+	path := drawPath(t)
+	st := &Get{Collection: drawNamed(t), Select: []SelectItem{{Expr: &path, As: outputKey(&path)}}, Order: drawOrder(t), Limit: drawBound(t)}
+	if rapid.Bool().Draw(t, "filtered") {
+		st.Where = drawExpr(t, depth-1)
+	}
+	return &InnerGet{Get: st}
 }
 
 func drawSelect(t *rapid.T) []SelectItem {
