@@ -37,10 +37,14 @@ const (
 	keyWhere
 	keyGroup
 	keyHaving
+	keyLookup
+	keyOn
+	keyParent
+	keyRequired
 )
 
 func (k keys) String() string {
-	for i, name := range [...]string{"select", "order", "limit", "offset", "count", "where", "group", "having"} {
+	for i, name := range [...]string{"select", "order", "limit", "offset", "count", "where", "group", "having", "lookup", "on", "parent", "required"} {
 		if k == 1<<i {
 			return name
 		}
@@ -51,6 +55,11 @@ func (k keys) String() string {
 // readQuery reads the request's query string: the keys of allowed, and filters, of which the parameters become the
 // statement's.
 func (c *call) readQuery(allowed keys) error {
+	if allowed&keyLookup != 0 {
+		if err := c.readLevels(); err != nil {
+			return err
+		}
+	}
 	rest := c.request.Query
 	for len(rest) > 0 {
 		var pair []byte
@@ -66,7 +75,12 @@ func (c *call) readQuery(allowed keys) error {
 		if value, c.values, err = unescape(c.values, value, true); err != nil {
 			return err
 		}
-		if err := c.readKey(key, value, assigned, allowed); err != nil {
+		if l, of := c.levelOf(key); l != nil {
+			err = c.readLevelKey(l, of, value, assigned)
+		} else {
+			err = c.readKey(key, value, assigned, allowed)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -98,7 +112,7 @@ func (c *call) readKey(key, value []byte, assigned bool, allowed keys) error {
 		}
 		which, assigned = keyCount, true
 	case "lookup":
-		return later("lookup")
+		which = keyLookup
 	case "group":
 		which = keyGroup
 	case "having":
@@ -113,6 +127,11 @@ func (c *call) readKey(key, value []byte, assigned bool, allowed keys) error {
 	if allowed&which == 0 {
 		return fail.New(fail.Invalid, "%s does not go with this method", which)
 	}
+	return c.give(which, value)
+}
+
+// give reads a key that is no field.
+func (c *call) give(which keys, value []byte) error {
 	if c.given&which != 0 {
 		return fail.New(fail.Invalid, "%s is given twice", which)
 	}

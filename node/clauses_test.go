@@ -14,7 +14,7 @@ import (
 // translate reads a query string as GET does, but for where=.
 func translate(query string) (c *call, err error) {
 	c = &call{request: &http1.Request{Query: []byte(query)}}
-	return c, c.readQuery(keySelect | keyOrder | keyLimit | keyOffset | keyCount | keyWhere | keyGroup)
+	return c, c.readQuery(keySelect | keyOrder | keyLimit | keyOffset | keyCount | keyWhere | keyGroup | keyLookup)
 }
 
 func (c *call) describe() string {
@@ -138,7 +138,17 @@ func TestAQueryStringThatMakesNoSenseIsRefused(t *testing.T) {
 		"a limit below zero":                 {"limit=-1", fail.Invalid, "limit"},
 		"an empty limit":                     {"limit=", fail.Invalid, "limit"},
 		"a limit past 64 bits":               {"limit=9223372036854775808", fail.Invalid, "limit"},
-		"lookup":                             {"lookup=reviews", fail.Unsupported, "lookup"},
+		"a lookup of no name":                {"lookup=a,", fail.Invalid, "lookup"},
+		"a lookup of a statement":            {"lookup=a+on+b", fail.Invalid, "lookup"},
+		"lookup given twice":                 {"lookup=a&lookup=b", fail.Invalid, "twice"},
+		"a lookup on a path":                 {"lookup=r&r.on=a.b", fail.Invalid, "on"},
+		"a lookup on a statement":            {"lookup=r&r.on=a+limit+1", fail.Invalid, "on"},
+		"a lookup with a parent of no name":  {"lookup=r&r.parent=1", fail.Invalid, "parent"},
+		"a level's key without a value":      {"lookup=r&r.stars", fail.Invalid, "r.stars"},
+		"a level's key given twice":          {"r.limit=1&r.limit=2&lookup=r", fail.Invalid, "twice"},
+		"a level's limit that is no number":  {"lookup=r&r.limit=x", fail.Invalid, "limit"},
+		"a level's required that is no bool": {"lookup=r&r.required=x", fail.Invalid, "r.required"},
+		"a level's filter by no field":       {"lookup=r&r.a-b=1", fail.Invalid, "a-b"},
 		"like of an end":                     {"a=like.*x", fail.Unsupported, "like"},
 		"like of a middle":                   {"a=like.x*y", fail.Unsupported, "like"},
 		"like of any one character":          {"a=like.x_", fail.Unsupported, "like"},

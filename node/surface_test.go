@@ -47,7 +47,7 @@ func TestRESTReads(t *testing.T) {
 		{"groups", "GET", "/books?select=meta,count(*)&group=meta&having=count(*)%3E1", "", 200, `[]`},
 		{"groups in order", "GET", "/books?select=year,count(*),max(id)&group=year&having=year+is+not+null+and+max(id)%3C3&order=max(id).desc&limit=1", "", 200, `[{"year":1972,"count":1,"max(id)":2}]`},
 		{"group without the field selected", "GET", "/books?select=count(*)&group=year", "", 400, `{"error":"group by year wants year in the select list"}`},
-		{"group beside count", "GET", "/books?select=year&group=year&count", "", 400, `{"error":"count goes with filters only, not with select, group, having, order, limit or offset"}`},
+		{"group beside count", "GET", "/books?select=year&group=year&count", "", 400, `{"error":"count goes with filters and required lookups only, not with select, group, having, order, limit or offset"}`},
 		{"a having that is no condition of its own", "GET", "/books?select=year&group=year&having=1%3D1)+limit+(1", "", 400, `{"error":"expected the end of the condition or one of and, or, found \")\""}`},
 		{"sum of a text", "GET", "/books?select=sum(title)", "", 400, `{"error":"sum wants a field of int or float, and title is text"}`},
 		{"an aggregate of no field", "GET", "/books?select=sum(nothing)", "", 404, `{"error":"books has no field nothing"}`},

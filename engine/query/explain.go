@@ -14,7 +14,7 @@ import (
 // by (null for a scan), "tested" counts the documents it looked at, "rows" those that passed. Before it stands a step
 // "inner get" for each get behind an in. Then come
 // "group", or "aggregate" of all rows, and "having", "sort" where an order needed one, "page" where there is a
-// limit or offset, and "count". An aggregate read from an index has a step "ends" in place of the first. Last, a step
+// limit or offset, "count", and "lookup" for each level. An aggregate read from an index has a step "ends" in place of the first. Last, a step
 // "not used" for each index and each term of the condition that was passed over, with the reason in
 // "note".
 func (c *compiler) explain(st *syntax.Get) error {
@@ -68,6 +68,7 @@ func (g *getPlan) steps(f *frame, rows int) {
 	case g.show == nil:
 		f.step("count", "", -1, 1, "")
 	}
+	g.levelSteps(f)
 	for i := range g.pick.routes {
 		g.passedOver(f, &g.pick.routes[i])
 	}
@@ -118,6 +119,23 @@ func (g *getPlan) groupSteps(f *frame, rows int) {
 	}
 }
 
+// levelSteps appends a step for each lookup: "tested" counts the documents looked at, those of a required one
+// once more where it is shown, "rows" those answered.
+func (g *getPlan) levelSteps(f *frame) {
+	for i, l := range g.levels {
+		r := &f.levels[i]
+		via := l.name + " id"
+		if !l.child.id {
+			via = l.name + "." + l.child.name + " " + l.index.String()
+		}
+		note := "asked " + count(r.asked, "time") + ", with " + l.parent.name
+		if l.required {
+			note += "; required"
+		}
+		f.step("lookup", via, r.tested, r.rows, note)
+	}
+}
+
 // passedOver says why an index was not gone by.
 func (g *getPlan) passedOver(f *frame, r *route) {
 	w := &f.walk
@@ -136,6 +154,9 @@ func (g *getPlan) passedOver(f *frame, r *route) {
 // unindexed says why no index could answer a term; "" where one could.
 func (g *getPlan) unindexed(f *frame, t term) string {
 	p := t.probe
+	if t.expr == nil {
+		return ""
+	}
 	if p == nil {
 		return fmt.Sprintf("%s: only a field compared with constants by = in < <= > >= reaches an index", describeTerm(t.expr))
 	}

@@ -39,6 +39,7 @@ type frame struct {
 	walk   walk
 	group  groupRun
 	inner  []innerRun
+	levels []levelRun
 	sorter sorter
 	build  doc.Builder
 	record []byte  // scratch: the document being built
@@ -95,6 +96,9 @@ func (f *frame) end() {
 		f.build = doc.Builder{} // which held that document too
 	}
 	f.record, f.picked = kept(f.record), kept(f.picked)
+	for i := range f.levels {
+		f.levels[i].reset()
+	}
 	f.walk.reset()
 	f.group = groupRun{}
 	f.sorter.reset()

@@ -13,6 +13,7 @@ type getPlan struct {
 	pick       *picker
 	show       *projection // nil of a count and of groups
 	groups     *groupPlan  // nil where the rows are documents
+	levels     []*level    // of lookups, outermost first
 	emit       func(f *frame) bool
 }
 
@@ -32,8 +33,12 @@ func (c *compiler) getPlan(st *syntax.Get) (*getPlan, error) {
 		return nil, err
 	}
 	g := &getPlan{collection: st.Collection.Text}
+	if err := c.lookups(g, st); err != nil {
+		return nil, err
+	}
+	further := g.further()
 	if st.Count {
-		g.pick, err = c.picker(st.Where, nil, nil, nil)
+		g.pick, err = c.picker(st.Where, nil, nil, nil, further...)
 		return g, err
 	}
 	if st.Grouped() {
@@ -53,7 +58,13 @@ func (c *compiler) getPlan(st *syntax.Get) (*getPlan, error) {
 		f.rows++
 		return true
 	}
-	g.pick, err = c.picker(st.Where, st.Order, st.Limit, st.Offset)
+	if len(g.levels) > 0 {
+		if err := g.levels[0].beside(show, st.Lookups[0].Collection); err != nil {
+			return nil, err
+		}
+		g.emit = g.emitWithChildren
+	}
+	g.pick, err = c.picker(st.Where, st.Order, st.Limit, st.Offset, further...)
 	return g, err
 }
 
@@ -69,6 +80,9 @@ func table(s Reader, name string) (Table, error) {
 func (g *getPlan) run(f *frame, s Reader) (Result, error) {
 	t, err := table(s, g.collection)
 	if err != nil {
+		return Result{}, err
+	}
+	if err := g.openLevels(f, s); err != nil {
 		return Result{}, err
 	}
 	if g.groups != nil {

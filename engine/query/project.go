@@ -1,6 +1,8 @@
 package query
 
 import (
+	"bytes"
+
 	"fenec/engine/doc"
 	"fenec/engine/query/syntax"
 )
@@ -66,6 +68,23 @@ func (p *projected) value(f *frame) doc.Value {
 
 // appendRow appends the frame's row to its answer.
 func (p *projection) appendRow(f *frame) {
+	p.appendOpen(f)
+	f.out = append(f.out, '}')
+}
+
+// holds reports whether the objects have the key.
+func (p *projection) holds(key string) bool {
+	open := openKey(false, key)
+	for i := range p.items {
+		if bytes.Equal(p.items[i].key[1:], open[1:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// appendOpen is appendRow without the end of the object, which more keys may follow.
+func (p *projection) appendOpen(f *frame) {
 	out := f.out
 	if out[len(out)-1] != '[' {
 		out = append(out, ',')
@@ -82,5 +101,5 @@ func (p *projection) appendRow(f *frame) {
 			out = doc.AppendJSON(out, item.column.raw(f.doc))
 		}
 	}
-	f.out = append(out, '}')
+	f.out = out
 }

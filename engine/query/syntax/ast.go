@@ -92,9 +92,25 @@ type Get struct {
 	Group      *Name        // the field to group by, one of Select; nil where none
 	Having     Expr         // nil where none, as it is without aggregates and Group
 	Order      []OrderKey
-	Limit      Expr // a *Literal holding an int of 0 or more, or a *Param; nil where none
-	Offset     Expr // as Limit
-	Count      bool // with no Select, Group, Having, Order, Limit or Offset
+	Limit      Expr     // a *Literal holding an int of 0 or more, or a *Param; nil where none
+	Offset     Expr     // as Limit
+	Lookups    []Lookup // each of the rows of the one before it, the first of this get's; MaxLookups at most
+	Count      bool     // with no Select, Group, Having, Order, Limit or Offset
+}
+
+// Lookup is `lookup C on child [= parent] [required] clauses`: beside each row of the level above the
+// documents of C whose field On equals that row's field Parent. No collection comes twice in a chain. Beside a
+// count each is required and has none of Select, Order, Limit and Offset.
+type Lookup struct {
+	Collection Name
+	On         Name
+	Parent     *Name // nil for the id
+	Required   bool  // drops rows of the level above that have no document here
+	Select     []SelectItem
+	Where      Expr
+	Order      []OrderKey
+	Limit      Expr
+	Offset     Expr
 }
 
 // Grouped reports whether the answer's rows are groups of documents: Select then holds *Aggregates and

@@ -16,9 +16,12 @@ const (
 	clauseRequire
 	clauseGroup
 	clauseHaving
-	clauseLater // all that a later version brings
+	clauseLookup
+	clauseRequired // of a lookup
+	clauseLater    // all that a later version brings
 
-	getClauses    = clauseSelect | clauseWhere | clauseOrder | clauseLimit | clauseOffset | clauseCount | clauseGroup | clauseHaving | clauseLater
+	getClauses    = clauseSelect | clauseWhere | clauseOrder | clauseLimit | clauseOffset | clauseCount | clauseGroup | clauseHaving | clauseLookup | clauseLater
+	levelClauses  = clauseSelect | clauseWhere | clauseOrder | clauseLimit | clauseOffset | clauseCount | clauseLookup | clauseRequired | clauseLater
 	changeClauses = clauseWhere | clauseOrder | clauseLimit | clauseReturning | clauseRequire
 
 	// A count is a row of its own, not a page of rows.
@@ -39,11 +42,12 @@ var clauseWords = [...]struct {
 	{"count", clauseCount},
 	{"returning", clauseReturning},
 	{"require", clauseRequire},
+	{"required", clauseRequired},
+	{"lookup", clauseLookup},
 	{"near", clauseLater},
 	{"match", clauseLater},
 	{"rerank", clauseLater},
 	{"fuse", clauseLater},
-	{"lookup", clauseLater},
 }
 
 // clauses is what was read behind a collection's name.
@@ -57,6 +61,7 @@ type clauses struct {
 	limit     Expr
 	offset    Expr
 	count     bool
+	required  bool
 	returning *Returning
 	require   Expr
 }
@@ -88,12 +93,13 @@ func (r rest) wanted(end string) string {
 	return out[:len(out)-2] + " or " + end
 }
 
-// clauses reads those of the allowed clauses that follow, in any order, into c.
+// clauses reads those of the allowed clauses that follow, in any order, into c. It leaves a lookup, behind
+// which clauses are another's, where it stands.
 func (p *parser) clauses(c *clauses, allowed clause) error {
 	p.rest = rest{given: c.given, allowed: allowed}
 	for {
 		word, bit := p.clauseHere(allowed)
-		if bit == 0 {
+		if bit == 0 || bit == clauseLookup {
 			return nil
 		}
 		at := p.tok.pos
@@ -155,6 +161,8 @@ func (p *parser) clause(c *clauses, bit clause) (err error) {
 			return p.unexpected("the clause count alone; as a column it is select count(*)")
 		}
 		c.count = true
+	case clauseRequired:
+		c.required = true
 	case clauseReturning:
 		c.returning = &Returning{}
 		c.returning.Items, err = p.selectItems()
@@ -205,64 +213,18 @@ func (p *parser) getWith(c *clauses) (*Get, error) {
 	if err = p.clauses(c, getClauses); err != nil {
 		return nil, err
 	}
+	levels, err := p.lookups(c, name)
+	if err != nil {
+		return nil, err
+	}
 	st := &Get{
 		Collection: name, Select: c.selected, Where: c.where, Group: c.group, Having: c.having, Order: c.order,
-		Limit: c.limit, Offset: c.offset, Count: c.count,
+		Limit: c.limit, Offset: c.offset, Count: c.count, Lookups: levels,
+	}
+	if err := p.checkLookups(st); err != nil {
+		return nil, err
 	}
 	return st, p.checkGrouped(st)
-}
-
-// changeClauses reads the clauses of a set or del.
-func (p *parser) changeClauses(c *clauses) error {
-	if err := p.clauses(c, changeClauses); err != nil {
-		return err
-	}
-	if c.returning != nil {
-		if a := aggregateOf(c.returning.Items); a != nil {
-			return p.invalid(a.Pos, "returning answers the rows written, and %s is no field of one", a)
-		}
-	}
-	return p.noAggregate(c.order)
-}
-
-// set reads `C {...} clauses`.
-func (p *parser) set() (Statement, error) {
-	st := &Set{}
-	var c clauses
-	var err error
-	if st.Collection, err = p.collection(); err != nil {
-		return nil, err
-	}
-	if p.tok.kind != '{' {
-		return nil, p.unexpected("{ and the fields to set")
-	}
-	at := p.tok.pos
-	if st.Items, err = p.items(); err != nil {
-		return nil, err
-	}
-	if len(st.Items) == 0 {
-		return nil, p.invalid(at, "set wants a field to set, found {}")
-	}
-	if err = p.changeClauses(&c); err != nil {
-		return nil, err
-	}
-	st.Where, st.Order, st.Limit, st.Returning, st.Require = c.where, c.order, c.limit, c.returning, c.require
-	return st, nil
-}
-
-// del reads `C clauses`.
-func (p *parser) del() (Statement, error) {
-	st := &Delete{}
-	var c clauses
-	var err error
-	if st.Collection, err = p.collection(); err != nil {
-		return nil, err
-	}
-	if err = p.changeClauses(&c); err != nil {
-		return nil, err
-	}
-	st.Where, st.Order, st.Limit, st.Returning, st.Require = c.where, c.order, c.limit, c.returning, c.require
-	return st, nil
 }
 
 // selectItems reads `*`, which is nil, or a list of items no two of which have one key.

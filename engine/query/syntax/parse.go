@@ -15,6 +15,8 @@ const (
 	MaxDepth = 512
 	// MaxNesting is how deep lists and objects nest in a value.
 	MaxNesting = 64
+	// MaxLookups is how many levels a chain of lookups has.
+	MaxLookups = 8
 	// MaxPath is how many parts a path has.
 	MaxPath = 64
 )

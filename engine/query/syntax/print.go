@@ -103,6 +103,9 @@ func (st *Get) String() string {
 	if st.Count {
 		b = append(b, " count"...)
 	}
+	for i := range st.Lookups {
+		b = st.Lookups[i].append(b)
+	}
 	return string(b)
 }
 

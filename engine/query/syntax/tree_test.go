@@ -202,11 +202,17 @@ func drawOrder(t *rapid.T) []OrderKey {
 
 func drawGet(t *rapid.T) *Get {
 	st := &Get{Collection: drawNamed(t), Where: drawMaybe(t)}
-	if rapid.Bool().Draw(t, "grouped") {
+	drawLookups(t, st)
+	if len(st.Lookups) == 0 && rapid.Bool().Draw(t, "grouped") {
 		drawGroups(t, st)
 		return st
 	}
-	if st.Count = rapid.Bool().Draw(t, "count"); !st.Count {
+	if st.Count = rapid.Bool().Draw(t, "count"); st.Count {
+		for i := range st.Lookups {
+			l := &st.Lookups[i]
+			*l = Lookup{Collection: l.Collection, On: l.On, Parent: l.Parent, Where: l.Where, Required: true}
+		}
+	} else {
 		st.Select, st.Order, st.Limit, st.Offset = drawSelect(t), drawOrder(t), drawBound(t), drawBound(t)
 	}
 	return st
@@ -241,6 +247,23 @@ func drawGroups(t *rapid.T, st *Get) {
 	st.Order, st.Limit, st.Offset = drawOrder(t), drawBound(t), drawBound(t)
 	if rapid.Bool().Draw(t, "by an aggregate") {
 		st.Order = append(st.Order, OrderKey{Expr: drawAggregate(t), Desc: true})
+	}
+}
+
+func drawLookups(t *rapid.T, st *Get) {
+	for i := range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "lookups") {
+		l := Lookup{
+			Collection: Name{Text: prefixed(st.Collection.Text, i)}, On: drawNamed(t), Required: rapid.Bool().Draw(t, "required"),
+			Select: drawSelect(t), Order: drawOrder(t), Limit: drawBound(t), Offset: drawBound(t),
+		}
+		if rapid.Bool().Draw(t, "parent") {
+			parent := drawNamed(t)
+			l.Parent = &parent
+		}
+		if rapid.Bool().Draw(t, "filtered") {
+			l.Where = drawExpr(t, 2)
+		}
+		st.Lookups = append(st.Lookups, l)
 	}
 }
 
