@@ -130,7 +130,12 @@ func (w *twins) groups(get *syntax.Get) (string, error) {
 		}
 		made = append(made, group)
 	}
-	ask := &naive{params: w.params}
+	return showGroups(w.params, get, made), nil
+}
+
+// showGroups is the answer's text: the groups that having holds for, in order, one page of them.
+func showGroups(params []any, get *syntax.Get, made []map[string]any) string {
+	ask := &naive{params: params}
 	var kept []map[string]any
 	for _, group := range made {
 		ask.row = group
@@ -162,7 +167,7 @@ func (w *twins) groups(get *syntax.Get) (string, error) {
 		}
 		out = append(out, "{"+strings.Join(fields, ",")+"}")
 	}
-	return "[" + strings.Join(out, ",") + "]", nil
+	return "[" + strings.Join(out, ",") + "]"
 }
 
 // partition puts rows of one value of a field together, in the order they are met.

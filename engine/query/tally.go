@@ -1,8 +1,6 @@
 package query
 
 import (
-	"bytes"
-	"cmp"
 	"math"
 	"math/big"
 	"math/bits"
@@ -25,7 +23,7 @@ func (a *aggregate) tally() tally {
 	case a.name == "count":
 		return &countTally{column: a.column}
 	case a.extreme():
-		return &extremeTally{column: a.column, max: a.name == "max"}
+		return a.extremeTally()
 	case a.column.typ.Kind == doc.TypeFloat:
 		return &floatTally{column: a.column, mean: a.name == "avg"}
 	}
@@ -148,41 +146,3 @@ func (t *floatTally) value(group int) (doc.Value, bool) {
 	}
 	return doc.FloatValue(s.sum), !math.IsInf(s.sum, 0) && !math.IsNaN(s.sum)
 }
-
-// extremeTally keeps the least or greatest value; of equal ones the first.
-type extremeTally struct {
-	column *column
-	max    bool
-	values []doc.Value
-}
-
-func (t *extremeTally) open() { t.values = append(t.values, doc.Value{}) }
-
-func (t *extremeTally) add(group int, d doc.Document) {
-	v := t.column.value(d)
-	if v.Kind == doc.Null {
-		return
-	}
-	best := &t.values[group]
-	if best.Kind != doc.Null {
-		if c := compareAlike(v, *best); c == 0 || c > 0 != t.max {
-			return
-		}
-	}
-	*best = v
-}
-
-// compareAlike is doc.Compare, sooner where both values are of one of the kinds most fields have.
-func compareAlike(v, w doc.Value) int {
-	if v.Kind == w.Kind {
-		switch v.Kind {
-		case doc.Int, doc.Timestamp:
-			return cmp.Compare(v.Int(), w.Int())
-		case doc.Text:
-			return bytes.Compare(v.B, w.B)
-		}
-	}
-	return doc.Compare(v, w)
-}
-
-func (t *extremeTally) value(group int) (doc.Value, bool) { return t.values[group], true }
