@@ -181,8 +181,12 @@ func (g generator) comparison(depth int) string {
 	op := g.pick("comparison", "=", "=", "!=", "<", "<=", ">", ">=")
 	// sides may come the other way around.
 	join := func(a, b string) string {
-		if a == "null" || b == "null" {
-			a, b = "n", "1"
+		// Each alone, for the other side may hold parameters.
+		if a == "null" {
+			a = "n"
+		}
+		if b == "null" {
+			b = "1"
 		}
 		if g.chance("swap", 20) {
 			a, b = b, a
