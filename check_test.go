@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,5 +102,11 @@ func TestPing(t *testing.T) {
 	code, out := fenec(t, "ping", node.url())
 	if want := "fenec: " + node.addr + " does not answer: connect: connection refused\n"; code != exitFailed || out != want {
 		t.Errorf("nobody there: exit code %d, %q, want %q", code, out, want)
+	}
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }))
+	defer other.Close()
+	code, out = fenec(t, "ping", other.URL)
+	if want := "fenec: " + other.Listener.Addr().String() + " answers 404\n"; code != exitFailed || out != want {
+		t.Errorf("another server: exit code %d, %q, want %q", code, out, want)
 	}
 }

@@ -63,7 +63,11 @@ func ping(c *cli.Context) error {
 	defer response.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(response.Body, 4096)) // only for the message
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %d: %s", target.Host, response.StatusCode, strings.TrimSpace(string(body)))
+		said := strings.TrimSpace(string(body))
+		if said != "" {
+			said = ": " + said
+		}
+		return fmt.Errorf("%s answers %d%s", target.Host, response.StatusCode, said)
 	}
 	_, err = fmt.Fprintf(c.App.Writer, "%s is well\n", target.Host)
 	return err
