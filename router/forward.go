@@ -190,7 +190,7 @@ func (ex *exchange) unreachable(n *node, err *lost) http1.Answer {
 		return a
 	}
 	n.errors.Inc()
-	ex.router.log.Warn().Str("node", n.name).Bytes("request_id", r.ID).Str("method", r.Method).Bytes("path", r.Path).
+	ex.router.log.Warn().Str("node", n.name).Bytes("request", r.ID).Str("method", r.Method).Bytes("path", r.Path).
 		Bool("sent", err.sent).Err(err.cause).Msg("a node did not answer")
 	switch {
 	case err.silent:

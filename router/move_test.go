@@ -224,6 +224,19 @@ func TestTheLogTellsAMoveFromOneThatFailed(t *testing.T) {
 	}
 }
 
+// A node and a router log under one key which request a line is of, so that one search finds it on both.
+func TestTheLogNamesTheRequestAsTheNodesLogDoes(t *testing.T) {
+	var log bytes.Buffer
+	rt, nodes := cluster(t, Config{FS: crashfs.New(1), Log: zerolog.New(zerolog.SyncWriter(&log))}, 1)
+	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
+	nodes[0].cutting(func(*fakeNode, *http.Request) verdict { return before })
+	rt.must("GET", "/t/acme/c", "", 502)
+	rt.stop()
+	if !strings.Contains(log.String(), `"request":"`) {
+		t.Errorf("the log is\n%s", log.String())
+	}
+}
+
 // The source goes away as its copy is to be deleted: the move is done, and the copy goes once the node is back.
 func TestACopyLeftBehindGoesLater(t *testing.T) {
 	fs := crashfs.New(1)

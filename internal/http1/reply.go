@@ -47,7 +47,7 @@ func (c *conn) call(r *Request) (a Answer, ok bool) {
 }
 
 func (c *conn) logPanic(reason any) {
-	c.server.Log.Error().Str("panic", fmt.Sprint(reason)).Bytes("request_id", c.req.ID).
+	c.server.Log.Error().Str("panic", fmt.Sprint(reason)).Bytes("request", c.req.ID).
 		Str("method", c.req.Method).Bytes("path", c.req.Path).Bytes("stack", debug.Stack()).Msg("a handler panicked")
 }
 
