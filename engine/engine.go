@@ -48,7 +48,9 @@ type Options struct {
 	ReadOnly bool
 	// StatementTimeout stops a statement that runs longer; none where zero.
 	StatementTimeout time.Duration
-	Log              zerolog.Logger
+	// KeyTTL is how long the answer of a write under a key is kept; a day where zero.
+	KeyTTL time.Duration
+	Log    zerolog.Logger
 }
 
 func (o Options) withDefaults() Options {
@@ -60,6 +62,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Rand == nil {
 		o.Rand = rand.Reader
+	}
+	if o.KeyTTL == 0 {
+		o.KeyTTL = defaultKeyTTL
 	}
 	return o
 }
@@ -79,7 +84,7 @@ type DB struct {
 	memory  memory
 	tables  map[string]*table
 	numbers map[uint64]*table
-	names   []string // of tables, sorted
+	names   []string // of the tables statements know, sorted
 	counted uint64   // the last table number handed out
 	version uint64   // moves with every schema change, put back ones too
 	seq     uint64   // the change counter

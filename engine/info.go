@@ -25,7 +25,7 @@ func (db *DB) Collections() []CollectionInfo {
 // Stats is what a database holds.
 type Stats struct {
 	Seq       uint64
-	Documents int
+	Documents int // of the collections statements know
 	FileBytes int64
 	// LiveBytes are the documents' own: what a compact leaves of the file, about.
 	LiveBytes int64
@@ -47,8 +47,10 @@ func (db *DB) Stats() Stats {
 		Seq: db.seq, FileBytes: db.log.Size(), MemoryBytes: fixedBytes + db.memory.bytes() + db.statements.bytes(),
 		Frozen: db.frozen, Failed: db.failed,
 	}
-	for _, t := range db.tables {
-		s.Documents += t.Len()
+	for name, t := range db.tables {
+		if !isServers(name) {
+			s.Documents += t.Len()
+		}
 		s.LiveBytes += t.live
 		s.MemoryBytes += t.bytes()
 	}

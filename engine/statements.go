@@ -95,6 +95,12 @@ func (s *statement) plan(r query.Reader) (*query.Plan, error) {
 	return plan, nil
 }
 
+// compacts tells a compact, which is no block.
+func (s *statement) compacts() bool {
+	_, ok := s.tree.(*syntax.Compact)
+	return ok
+}
+
 // writes tells a statement that changes the database.
 func (s *statement) writes() bool {
 	switch s.tree.(type) {

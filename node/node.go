@@ -17,8 +17,8 @@
 //	registryShard.mu  the map of some of the open tenants being copied
 //	refusals.mu       the tenants that could not be opened lately
 //
-// The goroutines are the connection loop's, which ends with Serve, and one that closes idle tenants, which Shutdown
-// stops and waits for.
+// The goroutines are the connection loop's, which ends with Serve, and one that closes idle tenants and
+// takes keys of writes out once their time is over, which Shutdown stops and waits for.
 package node
 
 import (

@@ -30,11 +30,11 @@ func (c *call) query() http1.Answer {
 	if _, err := c.checkGrowth(st); err != nil {
 		return c.node.answerError(c.request, err)
 	}
-	res, err := c.tenant.db.Exec(c.request.Context(), st, c.request.Scratch())
+	a, err := c.exec(st, (*call).answer)
 	if err != nil {
 		return c.node.answerError(c.request, err)
 	}
-	return c.answer(&res)
+	return a
 }
 
 // batch is POST /batch: a statement a line, all of them one block.
@@ -50,11 +50,14 @@ func (c *call) batch() http1.Answer {
 	if at, err := c.checkGrowth(statements...); err != nil {
 		return c.failedBatch(err, 0, at)
 	}
-	results, at, err := c.tenant.db.Batch(c.request.Context(), statements)
-	if err != nil {
-		return c.failedBatch(err, len(results), at)
+	a, completed, at, err := c.execBatch(statements)
+	switch {
+	case err == nil:
+		return a
+	case at < 0:
+		return c.node.answerError(c.request, err)
 	}
-	return c.answerBatch(results)
+	return c.failedBatch(err, completed, at)
 }
 
 // readBatch reads the lines of a batch. Where one cannot be read, as many statements as came before it are answered.

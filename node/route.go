@@ -255,6 +255,11 @@ func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
 	defer n.release(t)
 	c := newCall(n, r, t)
 	defer c.free()
+	if methodOf(r.Method) != methodGet {
+		if err := c.takeKey(); err != nil {
+			return n.answerError(r, err)
+		}
+	}
 	if collection != nil {
 		if err := c.nameCollection(collection); err != nil {
 			return n.answerError(r, err)
@@ -301,14 +306,9 @@ func (n *Node) enterSingle(r *http1.Request) error {
 func checkHeaders(r *http1.Request) error {
 	for i := range r.Headers {
 		name := r.Headers[i].Name
-		switch {
-		case len(name) > 6 && name[0]|0x20 == 'f' && name[5] == '-':
+		if len(name) > 6 && name[0]|0x20 == 'f' && name[5] == '-' {
 			if what, ok := laterHeaders[strings.ToLower(string(name))]; ok {
 				return later(what)
-			}
-		case len(name) == len("idempotency-key") && name[0]|0x20 == 'i' && methodOf(r.Method) != methodGet:
-			if strings.EqualFold(string(name), "idempotency-key") {
-				return later("a write under an Idempotency-Key")
 			}
 		}
 	}

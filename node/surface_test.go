@@ -304,9 +304,6 @@ func TestMethodsAndHeaders(t *testing.T) {
 		{"GET", "Fenec-History", "0-ab", 501},
 		{"GET", "Fenec-Wait", "100", 501},
 		{"GET", "fenec-read", "replica", 501},
-		{"POST", "Idempotency-Key", "k", 501},
-		{"PATCH", "idempotency-key", "k", 501},
-		{"GET", "Idempotency-Key", "k", 200},
 		{"GET", "Fenec-Router", "1.2.3.4 00", 200},
 	} {
 		body := ""
