@@ -67,11 +67,10 @@ func (db *DB) batchRead(ctx context.Context, parsed []*statement, sts []Statemen
 }
 
 func (db *DB) batchWrite(ctx context.Context, o *Once, parsed []*statement, sts []Statement) ([]Result, *Kept, int, error) {
-	now := db.opts.Clock()
-	if kept, err := db.ranBefore(o, now); kept != nil || err != nil {
+	if kept, err := db.ranBefore(o); kept != nil || err != nil {
 		return nil, kept, -1, err
 	}
-	results, kept, at, ticket, err := db.stageBatch(ctx, o, now, parsed, sts)
+	results, kept, at, ticket, err := db.stageBatch(ctx, o, parsed, sts)
 	if err != nil {
 		return nil, nil, at, err
 	}
@@ -82,18 +81,19 @@ func (db *DB) batchWrite(ctx context.Context, o *Once, parsed []*statement, sts 
 }
 
 // stageBatch is stageStatement of many.
-func (db *DB) stageBatch(ctx context.Context, o *Once, now time.Time, parsed []*statement, sts []Statement) (results []Result, kept *Kept, at int, ticket wal.Ticket, err error) {
+func (db *DB) stageBatch(ctx context.Context, o *Once, parsed []*statement, sts []Statement) (results []Result, kept *Kept, at int, ticket wal.Ticket, err error) {
 	db.writer.Lock()
 	defer db.writer.Unlock()
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	now := db.opts.Clock()
 	if kept, err := db.keptLocked(o, now); kept != nil || err != nil {
 		return nil, kept, -1, db.last, err
 	}
 	if err := db.writableLocked(); err != nil {
 		return nil, nil, 0, 0, err
 	}
-	db.tx.begin(nil)
+	db.tx.begin(now, nil)
 	defer db.tx.end()
 	if results, at, err = db.runAllLocked(ctx, now, parsed, sts, &db.tx); err != nil {
 		return nil, nil, at, 0, err
@@ -102,11 +102,11 @@ func (db *DB) stageBatch(ctx context.Context, o *Once, now time.Time, parsed []*
 		results[i].Seq = db.seq
 	}
 	if o != nil {
-		if err := db.tx.keep(o, results, now); err != nil {
+		if err := db.tx.keep(o, results); err != nil {
 			return nil, nil, -1, 0, err
 		}
 	}
-	return results, nil, at, db.tx.land(now), nil
+	return results, nil, at, db.tx.land(), nil
 }
 
 func (db *DB) runAllLocked(ctx context.Context, now time.Time, parsed []*statement, sts []Statement, state query.Reader) (results []Result, at int, err error) {

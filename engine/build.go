@@ -1,14 +1,15 @@
 package engine
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/engine/index"
+	"fenec/engine/query"
 	"fenec/engine/query/syntax"
 )
 
@@ -34,6 +35,7 @@ func (v *view) get(id int64) doc.Document {
 type building struct {
 	index   *derived
 	view    view
+	ttl     *doc.Field  // of the view
 	live    atomic.Bool // values are read from the table, no more from the view
 	changed []int64     // guarded by the database's lock
 }
@@ -61,11 +63,12 @@ func (db *DB) watch(s *statement) *building {
 }
 
 // prepare builds the index b, nil for none.
-func (db *DB) prepare(ctx context.Context, b *building) error {
+func (db *DB) prepare(env *query.Env, b *building) error {
 	if b == nil || !db.look(b) {
 		return nil
 	}
-	return b.build(ctx)
+	env.Now = db.opts.Clock()
+	return b.build(env)
 }
 
 // look takes the view b is built from. It is false where the collection was dropped since the watch began: its ids no
@@ -77,7 +80,7 @@ func (db *DB) look(b *building) bool {
 	if db.numbers[t.number] != t {
 		return false
 	}
-	b.view = t.view(db.memory.snapshot())
+	b.view, b.ttl = t.view(db.memory.snapshot()), t.ttl
 	return true
 }
 
@@ -92,7 +95,7 @@ func (db *DB) unwatch(b *building) {
 }
 
 // build fills the index from the view.
-func (b *building) build(ctx context.Context) error {
+func (b *building) build(env *query.Env) error {
 	x := b.index
 	s := x.empty(func(id int64) doc.Document {
 		if b.live.Load() {
@@ -105,7 +108,7 @@ func (b *building) build(ctx context.Context) error {
 	var err error
 	s.fill(b.view.ids.Len(), func(add func(v doc.Value, id int64)) {
 		b.view.ids.Ascend(1, func(id int64, ref uint64) bool {
-			if n++; n%4096 == 0 && ctx.Err() != nil {
+			if n++; n%4096 == 0 && env.Ctx.Err() != nil {
 				err = fail.New(fail.Canceled, "building the index on %s was stopped", x.on)
 				return false
 			}
@@ -114,24 +117,22 @@ func (b *building) build(ctx context.Context) error {
 		})
 	})
 	if err == nil && x.kind == doc.IndexUnique {
-		err = x.distinct(b.view.get, b.view.ids)
+		err = x.distinct(there(b.view.get, b.ttl, env.Now), b.view.ids)
 	}
 	return err
 }
 
 // declares tells that b is the index of that declaration.
 func (b *building) declares(t *table, on string, kind doc.IndexKind) bool {
-	return b.index.table == t && b.index.on == on && b.index.kind == kind
+	x := t.newDerived(on, kind)
+	return b.index.table == t && x != nil && b.index.same(x)
 }
 
 // distinctChanges refuses where a document changed meanwhile shares a unique value; the view's were judged already.
-func (b *building) distinctChanges() error {
-	t := b.index.table
+func (b *building) distinctChanges(now time.Time) error {
+	get := b.index.table.lookAt(now)
 	for _, id := range b.changed {
-		if t.Get(id) == nil {
-			continue
-		}
-		if err := b.index.alone(t.Get, id); err != nil {
+		if err := b.index.alone(get, id); err != nil {
 			return err
 		}
 	}

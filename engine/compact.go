@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"fenec/engine/index"
 	"fenec/engine/query"
 	"fenec/engine/query/syntax"
 	"fenec/engine/wal"
@@ -40,9 +39,9 @@ func (db *DB) planCompact(s *statement) error {
 	return err
 }
 
-// Compact rewrites the file without what is dead in it: documents replaced and deleted, collections dropped. The
-// counters stay. It runs beside the database: the image is written from a view, then what landed meanwhile is added,
-// and writers wait only for the last of that and the rename.
+// Compact rewrites the file without what is dead in it: documents replaced and deleted, collections dropped, and what
+// documents hold of dropped fields. The counters stay. It runs beside the database: the image is written from a view,
+// then what landed meanwhile is added, and writers wait only for the last of that and the rename.
 func (db *DB) Compact(ctx context.Context) error {
 	if err := db.beginRewrite(); err != nil {
 		return err
@@ -153,15 +152,27 @@ func (c *compaction) blocks(data []byte) error {
 func (c *compaction) apply(o *operation, segment int) error {
 	switch o.Op {
 	case opCreate:
-		c.ids[o.Table] = new(index.IDs)
+		c.tables[o.Table] = new(imageTable)
 	case opDrop:
-		delete(c.ids, o.Table)
+		delete(c.tables, o.Table)
 	case opPut:
-		c.ids[o.Table].Set(o.Doc.ID(), makeRef(segment, o.At))
+		t := c.tables[o.Table]
+		old, had := t.ids.Set(o.Doc.ID(), makeRef(segment, o.At))
+		c.dead(t, old, had)
+		t.live += int64(len(o.Doc))
 	case opDelete:
-		c.ids[o.Table].Delete(int64(o.N))
+		t := c.tables[o.Table]
+		old, had := t.ids.Delete(int64(o.N))
+		c.dead(t, old, had)
 	}
 	return nil
+}
+
+// dead takes the document at ref, where there was one, off what is live of t.
+func (c *compaction) dead(t *imageTable, ref uint64, had bool) {
+	if had {
+		t.live -= int64(len(c.memory.document(ref)))
+	}
 }
 
 // swap adds the last blocks, puts the new file in the place of the old and the new memory in the place of the old.
@@ -190,7 +201,7 @@ func (c *compaction) swap() error {
 	db.landing.landed(db.last) // all that is staged is in the new file
 	db.memory = c.memory
 	for number, t := range db.numbers {
-		t.ids = c.ids[number]
+		t.ids, t.live = &c.tables[number].ids, c.tables[number].live
 	}
 	return nil
 }

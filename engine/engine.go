@@ -10,6 +10,9 @@
 // end stages one record, which fixes its place in the file. Writing and syncing that record happens outside the lock,
 // together with whatever else is waiting; only then is the write answered.
 //
+// A document whose ttl is over at a statement's time is left out by that statement, whatever it asks, and stays in the
+// file until Expire, which whoever owns the database calls now and then, deletes it.
+//
 // Locks, in the order they are taken:
 //
 //	DB.writer   one writer, compaction's swap, freeze or start of an image at a time; held while waiting for a disk

@@ -26,7 +26,7 @@ func (db *DB) exec(ctx context.Context, o *Once, st Statement, dst []byte) (res 
 		return Result{}, nil, err
 	}
 	ctx = db.timed(ctx)
-	env := query.Env{Ctx: ctx, Params: st.Params, Now: db.opts.Clock()}
+	env := query.Env{Ctx: ctx, Params: st.Params}
 	switch {
 	case s.compacts():
 		res, err = db.compactStatement(ctx, s)
@@ -44,16 +44,17 @@ func (db *DB) execRead(s *statement, env *query.Env, dst []byte) (Result, error)
 	if db.closed {
 		return Result{}, errClosed()
 	}
+	env.Now = db.opts.Clock() // under the lock, so that no statement that ran before had a later time
 	return db.runLocked(s, env, &db.reader, dst)
 }
 
 func (db *DB) execWrite(o *Once, s *statement, env *query.Env, dst []byte) (Result, *Kept, error) {
-	if kept, err := db.ranBefore(o, env.Now); kept != nil || err != nil {
+	if kept, err := db.ranBefore(o); kept != nil || err != nil {
 		return Result{}, kept, err
 	}
 	built := db.watch(s)
 	defer db.unwatch(built)
-	if err := db.prepare(env.Ctx, built); err != nil {
+	if err := db.prepare(env, built); err != nil {
 		return Result{}, nil, err
 	}
 	res, kept, ticket, err := db.stageStatement(o, s, env, built, dst)
@@ -72,13 +73,14 @@ func (db *DB) stageStatement(o *Once, s *statement, env *query.Env, built *build
 	defer db.writer.Unlock()
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	env.Now = db.opts.Clock()
 	if kept, err := db.keptLocked(o, env.Now); kept != nil || err != nil {
 		return Result{}, kept, db.last, err
 	}
 	if err := db.writableLocked(); err != nil {
 		return Result{}, nil, 0, err
 	}
-	db.tx.begin(built)
+	db.tx.begin(env.Now, built)
 	defer db.tx.end()
 	res, err := db.runLocked(s, env, &db.tx, dst)
 	if err != nil {
@@ -87,29 +89,12 @@ func (db *DB) stageStatement(o *Once, s *statement, env *query.Env, built *build
 	res.Seq = db.seq
 	if o != nil {
 		one := []Result{res}
-		if err := db.tx.keep(o, one, env.Now); err != nil {
+		if err := db.tx.keep(o, one); err != nil {
 			return Result{}, nil, 0, err
 		}
 		res = one[0]
 	}
-	return res, nil, db.tx.land(env.Now), nil
-}
-
-// stage runs a write of the database's own as one block and stages it.
-func (db *DB) stage(write func() error, now time.Time) (wal.Ticket, error) {
-	db.writer.Lock()
-	defer db.writer.Unlock()
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	if err := db.writableLocked(); err != nil {
-		return 0, err
-	}
-	db.tx.begin(nil)
-	defer db.tx.end()
-	if err := write(); err != nil {
-		return 0, err
-	}
-	return db.tx.land(now), nil
+	return res, nil, db.tx.land(), nil
 }
 
 // commit waits until the block of ticket is as durable as asked. Ticket 0 is of a block without changes.

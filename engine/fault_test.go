@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fenec/engine/fail"
+	"fenec/engine/query"
 	"fenec/engine/wal"
 	"fenec/internal/vfs/crashfs"
 )
@@ -145,7 +146,7 @@ func TestACollectionDroppedBesideItsIndex(t *testing.T) {
 	defer db.unwatch(b)
 	mustExec(t, db, `drop collection c`)
 	mustExec(t, db, `compact`)
-	if err := db.prepare(context.Background(), b); err != nil || b.view.ids != nil {
+	if err := db.prepare(&query.Env{Ctx: context.Background()}, b); err != nil || b.view.ids != nil {
 		t.Errorf("an index was built of a collection that is gone: %v", err)
 	}
 }

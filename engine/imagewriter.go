@@ -19,8 +19,15 @@ const imageRecord = 1 << 20
 type imageWriter struct {
 	emit   func(record []byte) error // keeps record
 	memory memory
-	ids    map[uint64]*index.IDs // by table number: the documents in memory
-	record []byte                // the record being filled
+	tables map[uint64]*imageTable // by number
+	record []byte                 // the record being filled
+	build  doc.Builder
+}
+
+// imageTable is where in the new memory a table's documents are, and how many bytes they take.
+type imageTable struct {
+	ids  index.IDs
+	live int64
 }
 
 // tableView is a table as an image has it.
@@ -43,7 +50,7 @@ func (db *DB) stateLocked() (head, []tableView) {
 }
 
 func (w *imageWriter) write(ctx context.Context, h head, tables []tableView) error {
-	w.ids = map[uint64]*index.IDs{}
+	w.tables = map[uint64]*imageTable{}
 	w.begin()
 	w.record = appendHead(w.record, h)
 	for _, t := range tables {
@@ -57,8 +64,9 @@ func (w *imageWriter) write(ctx context.Context, h head, tables []tableView) err
 }
 
 func (w *imageWriter) documents(ctx context.Context, t tableView) (err error) {
-	ids := new(index.IDs)
-	w.ids[t.number] = ids
+	to := new(imageTable)
+	w.tables[t.number] = to
+	dropped := t.schema.Dropped()
 	n := 0
 	t.view.ids.Ascend(1, func(id int64, ref uint64) bool {
 		if len(w.record) >= imageRecord {
@@ -73,11 +81,25 @@ func (w *imageWriter) documents(ctx context.Context, t tableView) (err error) {
 		}
 		w.record = append(w.record, opPut)
 		w.record = binary.AppendUvarint(w.record, t.number)
-		ids.Set(id, makeRef(len(w.memory.segments), len(w.record)))
-		w.record = append(w.record, t.view.memory.document(ref)...)
+		at := len(w.record)
+		w.document(t.view.memory.document(ref), dropped)
+		to.ids.Set(id, makeRef(len(w.memory.segments), at))
+		to.live += int64(len(w.record) - at)
 		return true
 	})
 	return err
+}
+
+// document adds d to the record, without what it holds in the slots of dropped fields.
+func (w *imageWriter) document(d doc.Document, dropped []int) {
+	if !slices.ContainsFunc(dropped, func(slot int) bool { return d.Field(slot) != nil }) {
+		w.record = append(w.record, d...)
+		return
+	}
+	w.build.Reset(d.Slots())
+	w.build.Copy(d)
+	w.build.Clear(dropped)
+	w.record = w.build.AppendTo(w.record, d.ID())
 }
 
 func (w *imageWriter) begin() { w.record = append(w.record[:0], make([]byte, wal.HeaderSize)...) }

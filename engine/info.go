@@ -7,17 +7,18 @@ import (
 // CollectionInfo is one collection's schema and size.
 type CollectionInfo struct {
 	Schema    *doc.Schema // not to be changed
-	Documents int
+	Documents int         // those there now, of a collection with a ttl
 }
 
 // Collections lists the collections by name.
 func (db *DB) Collections() []CollectionInfo {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
+	now := db.opts.Clock()
 	infos := make([]CollectionInfo, 0, len(db.names))
 	for _, name := range db.names {
 		t := db.tables[name]
-		infos = append(infos, CollectionInfo{t.schema, t.Len()})
+		infos = append(infos, CollectionInfo{t.schema, t.Len() - t.expired(now)})
 	}
 	return infos
 }
@@ -25,7 +26,7 @@ func (db *DB) Collections() []CollectionInfo {
 // Stats is what a database holds.
 type Stats struct {
 	Seq       uint64
-	Documents int // of the collections statements know
+	Documents int // of the collections statements know, those whose ttl is over and that are not yet deleted too
 	FileBytes int64
 	// LiveBytes are the documents' own: what a compact leaves of the file, about.
 	LiveBytes int64

@@ -69,7 +69,7 @@ func (db *DB) over(row doc.Document, now time.Time) bool {
 }
 
 // keep adds the row of o to the block and gives results the change the block will end at.
-func (x *tx) keep(o *Once, results []Result, now time.Time) error {
+func (x *tx) keep(o *Once, results []Result) error {
 	if x.db.tables[keysName] == nil {
 		if err := x.CreateCollection(keySchema); err != nil {
 			return err
@@ -84,7 +84,7 @@ func (x *tx) keep(o *Once, results []Result, now time.Time) error {
 			return err
 		}
 	}
-	if err := x.sweepKeys(now, sweptBeside); err != nil {
+	if _, err := x.sweepKeys(sweptBeside); err != nil {
 		return err
 	}
 	seq := x.db.seq + 1
@@ -96,7 +96,7 @@ func (x *tx) keep(o *Once, results []Result, now time.Time) error {
 	if id == 0 {
 		return fail.New(fail.TooLarge, "the collection %s has no ids left", keysName)
 	}
-	row, err := keyDocument(id, now, o, &Kept{Status: status, Body: body, Seq: seq, History: x.db.historyText})
+	row, err := keyDocument(id, x.now, o, &Kept{Status: status, Body: body, Seq: seq, History: x.db.historyText})
 	if err != nil {
 		return err
 	}
@@ -130,48 +130,34 @@ func keyDocument(id int64, now time.Time, o *Once, k *Kept) (doc.Document, error
 // that is never idle gets rid of them too.
 const sweptBeside = 4
 
-// sweepKeys deletes up to limit keys whose time is over. Ids are handed out as time goes, so they are the lowest.
-func (x *tx) sweepKeys(now time.Time, limit int) error {
+// sweepKeys deletes up to limit keys whose time is over, and says how many. Ids are handed out as time goes, so they are
+// the lowest.
+func (x *tx) sweepKeys(limit int) (swept int, err error) {
 	var over []int64
-	x.table(keysName).Ascend(1, func(d doc.Document) bool {
-		if len(over) == limit || !x.db.over(d, now) {
-			return false
-		}
-		over = append(over, d.ID())
-		return true
-	})
+	if t := x.table(keysName); t != nil {
+		t.Ascend(1, func(d doc.Document) bool {
+			if len(over) == limit || !x.db.over(d, x.now) {
+				return false
+			}
+			over = append(over, d.ID())
+			return true
+		})
+	}
 	for _, id := range over {
 		if err := x.Delete(keysName, id); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return len(over), nil
 }
 
-// SweepKeys deletes up to limit of the idempotency keys whose time is over, as a block of its own. A database that
-// has none, or takes no writes for now, is left alone.
-func (db *DB) SweepKeys(limit int) error {
-	now := db.opts.Clock()
-	if !db.keysToSweep(now) {
-		return nil
-	}
-	ticket, err := db.stage(func() error { return db.tx.sweepKeys(now, limit) }, now)
-	if err == nil {
-		err = db.commit(ticket)
-	}
-	return err
-}
-
+// keysToSweep tells that the time of a key is over. It needs the lock, shared or not.
 func (db *DB) keysToSweep(now time.Time) (found bool) {
-	db.mu.RLock()
-	defer db.mu.RUnlock()
-	t := db.tables[keysName]
-	if t == nil || db.writableLocked() != nil {
-		return false
+	if t := db.tables[keysName]; t != nil {
+		t.Ascend(1, func(d doc.Document) bool {
+			found = db.over(d, now)
+			return false
+		})
 	}
-	t.Ascend(1, func(d doc.Document) bool {
-		found = db.over(d, now)
-		return false
-	})
 	return found
 }

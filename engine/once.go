@@ -57,14 +57,14 @@ func (db *DB) BatchOnce(ctx context.Context, o *Once, sts []Statement) (results 
 
 // ranBefore is the answer kept under the key of o, nil where the write is yet to run or there is no key. It serves a
 // database that takes no writes too.
-func (db *DB) ranBefore(o *Once, now time.Time) (*Kept, error) {
+func (db *DB) ranBefore(o *Once) (*Kept, error) {
 	if o == nil {
 		return nil, nil
 	}
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	kept, last, err := db.lookUp(o, now)
+	kept, last, err := db.lookUp(o)
 	if kept == nil {
 		return nil, err
 	}
@@ -84,13 +84,13 @@ func (o *Once) check() error {
 }
 
 // lookUp is keptLocked, and the latest block that what it found may be part of.
-func (db *DB) lookUp(o *Once, now time.Time) (*Kept, wal.Ticket, error) {
+func (db *DB) lookUp(o *Once) (*Kept, wal.Ticket, error) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	if db.closed {
 		return nil, 0, errClosed()
 	}
-	kept, err := db.keptLocked(o, now)
+	kept, err := db.keptLocked(o, db.opts.Clock())
 	return kept, db.last, err
 }
 

@@ -43,6 +43,11 @@ func keyed(db *DB, key string, texts ...string) (answer string, kept *Kept, err 
 	return answer, kept, err
 }
 
+func sweep(db *DB) error {
+	_, err := db.Expire()
+	return err
+}
+
 func keysKept(db *DB) int {
 	if t := db.tables[keysName]; t != nil {
 		return t.Len()
@@ -182,7 +187,7 @@ func TestKeysGoOnceTheirTimeIsOver(t *testing.T) {
 		put(fmt.Sprint(i))
 	}
 	now = now.Add(time.Hour - time.Millisecond)
-	if err := db.SweepKeys(100); err != nil || keysKept(db) != 10 || !put("9") {
+	if err := sweep(db); err != nil || keysKept(db) != 10 || !put("9") {
 		t.Fatalf("keys went before their time: %v", err)
 	}
 	now = now.Add(time.Millisecond)
@@ -193,15 +198,13 @@ func TestKeysGoOnceTheirTimeIsOver(t *testing.T) {
 		t.Errorf("beside a new key %d are there, want %d", got, want)
 	}
 	before := db.seq
-	for range 3 {
-		if err := db.SweepKeys(3); err != nil {
-			t.Fatal(err)
-		}
+	if err := sweep(db); err != nil {
+		t.Fatal(err)
 	}
 	if keysKept(db) != 1 || db.seq != before+5 || !put("9") {
 		t.Errorf("%d keys are left, the sweep was %d changes", keysKept(db), db.seq-before)
 	}
-	if err := db.SweepKeys(3); err != nil || db.seq != before+5 {
+	if err := sweep(db); err != nil || db.seq != before+5 {
 		t.Errorf("a sweep of nothing is a change: %v", err)
 	}
 	wantRows(t, db, `get c count`, `[{"count":11}]`)
@@ -221,7 +224,7 @@ func TestAFrozenAndAReadOnlyDatabaseReplay(t *testing.T) {
 		if again, kept, err := keyed(db, "k", `put c {n: 1}`); again != first || kept == nil {
 			t.Errorf("%q, %v", again, err)
 		}
-		if err := db.SweepKeys(10); err != nil {
+		if err := sweep(db); err != nil {
 			t.Error(err)
 		}
 	}
@@ -417,7 +420,7 @@ func TestKeysAreTheModelOfThemselves(t *testing.T) {
 				}
 			},
 			"sweep": func(t *rapid.T) {
-				if err := db.SweepKeys(100); err != nil {
+				if err := sweep(db); err != nil {
 					t.Fatal(err)
 				}
 				live := 0

@@ -77,7 +77,7 @@ func dump(tb testing.TB, db *DB) string {
 	tb.Helper()
 	out := ""
 	for _, c := range db.Collections() {
-		out += fmt.Sprintf("%s %v\n", c.Schema.Name, c.Schema.Fields)
+		out += fmt.Sprintf("%s %v %v\n", c.Schema.Name, c.Schema.Fields, c.Schema.Paths)
 		out += string(mustExec(tb, db, "get "+c.Schema.Name).Body) + "\n"
 	}
 	return out

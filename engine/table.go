@@ -17,6 +17,7 @@ type table struct {
 	memory *memory
 	number uint64 // names it in the file
 	schema *doc.Schema
+	ttl    *doc.Field // of the schema; nil where it has none
 	ids    *index.IDs
 	next   int64 // the id handed out next; 0 once they are used up
 	live   int64 // bytes of its documents, dead ones not counted
@@ -133,11 +134,12 @@ func (t *table) index(on string) *derived {
 
 // derived is one index of a table: nothing until a statement needs it, kept by every write from then on.
 type derived struct {
-	table *table
-	on    string
-	kind  doc.IndexKind
-	slot  int
-	path  []string // within the field, for an index on a path
+	table      *table
+	collection string // the table's name
+	on         string // what the schema calls the field or path, which a rename changes
+	kind       doc.IndexKind
+	slot       int
+	path       []string // within the field, for an index on a path
 
 	mu    sync.Mutex // held while it is built
 	state atomic.Pointer[derivedState]
@@ -156,7 +158,7 @@ func (t *table) newDerived(on string, kind doc.IndexKind) *derived {
 	if f == nil {
 		return nil
 	}
-	x := &derived{table: t, on: on, kind: kind, slot: f.Slot}
+	x := &derived{table: t, collection: t.schema.Name, on: on, kind: kind, slot: f.Slot}
 	if isPath {
 		x.path = strings.Split(rest, ".")
 	}
@@ -165,14 +167,15 @@ func (t *table) newDerived(on string, kind doc.IndexKind) *derived {
 
 // follow makes s the schema of t and t.derived what it declares, keeping what is built of the indexes that stay.
 func (t *table) follow(s *doc.Schema) {
-	t.schema = s
+	t.schema, t.ttl = s, s.TTL()
 	var declared []*derived
 	declare := func(on string, kind doc.IndexKind) {
 		x := t.newDerived(on, kind)
 		if x == nil {
 			return
 		}
-		if had := t.index(on); had != nil && had.kind == x.kind && had.slot == x.slot {
+		if had := t.like(x); had != nil {
+			had.on = on
 			x = had
 		}
 		declared = append(declared, x)
@@ -186,6 +189,21 @@ func (t *table) follow(s *doc.Schema) {
 		declare(p.Path, p.Index)
 	}
 	t.derived = declared
+}
+
+// like is the index of t that holds what x would; nil where there is none.
+func (t *table) like(x *derived) *derived {
+	for _, had := range t.derived {
+		if had.same(x) {
+			return had
+		}
+	}
+	return nil
+}
+
+// same tells that x and y hold the same of each document, whatever it is called.
+func (x *derived) same(y *derived) bool {
+	return x.kind == y.kind && x.slot == y.slot && slices.Equal(x.path, y.path)
 }
 
 // value is what the index holds of d.
@@ -226,7 +244,7 @@ func (x *derived) build() *derivedState {
 
 // empty is the index of no document yet; get finds those it will hold.
 func (x *derived) empty(get func(id int64) doc.Document) *derivedState {
-	if x.kind != doc.IndexSorted {
+	if !x.kind.Ordered() {
 		return &derivedState{hash: new(index.Hash)}
 	}
 	return &derivedState{sorted: index.NewSorted(func(id int64) doc.Value { return x.value(get(id)) })}

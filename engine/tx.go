@@ -24,6 +24,7 @@ type tx struct {
 	*reader
 
 	segment, start int
+	now            time.Time
 	changes        uint64
 	undo           *undoLog
 	asked          *table // the table last asked for by name
@@ -37,8 +38,9 @@ type touch struct {
 	id    int64
 }
 
-// begin starts a block. built is the index its statement declares, where that was made beside the database.
-func (x *tx) begin(built *building) {
+// begin starts a block as of now. built is the index its statement declares, where that was made beside the database.
+func (x *tx) begin(now time.Time, built *building) {
+	x.now = now
 	x.segment, x.start = x.db.memory.open()
 	x.changes = 0
 	x.undo = x.db.landing.empty()
@@ -74,16 +76,16 @@ func (x *tx) rollback() {
 	x.undo = nil
 }
 
-// land closes the block as of now and stages its record, which fixes its place in the file. A block without changes
+// land closes the block and stages its record, which fixes its place in the file. A block without changes
 // has no record and no ticket.
-func (x *tx) land(now time.Time) wal.Ticket {
+func (x *tx) land() wal.Ticket {
 	db := x.db
 	if x.changes == 0 {
 		return 0
 	}
 	rec := x.record()
 	binary.LittleEndian.PutUint64(rec[wal.HeaderSize:], db.seq)
-	binary.LittleEndian.PutUint64(rec[wal.HeaderSize+8:], uint64(now.UnixMilli()))
+	binary.LittleEndian.PutUint64(rec[wal.HeaderSize+8:], uint64(x.now.UnixMilli()))
 	db.last = db.log.Stage(wal.Block, rec)
 	db.landing.add(block{ticket: db.last, undo: x.undo, changes: x.changes})
 	x.undo = nil
@@ -182,7 +184,7 @@ func (x *tx) Delete(name string, id int64) error {
 // EndStatement judges the unique values of what the statement wrote.
 func (x *tx) EndStatement() error {
 	for _, w := range x.touched {
-		if err := w.table.judge(w.id); err != nil {
+		if err := w.table.judge(w.id, x.now); err != nil {
 			return err
 		}
 	}
@@ -200,16 +202,13 @@ func (x *tx) forgetTouched() {
 	x.touched = x.touched[:0]
 }
 
-// judge refuses where another document holds a unique value of the one with id.
-func (t *table) judge(id int64) error {
+// judge refuses where another document holds a unique value of the one with id, both of them there at now.
+func (t *table) judge(id int64, now time.Time) error {
 	for _, x := range t.derived {
 		if x.kind != doc.IndexUnique {
 			continue
 		}
-		if t.Get(id) == nil {
-			return nil
-		}
-		if err := x.alone(t.Get, id); err != nil {
+		if err := x.alone(t.lookAt(now), id); err != nil {
 			return err
 		}
 	}
@@ -217,16 +216,16 @@ func (t *table) judge(id int64) error {
 }
 
 func errTaken(x *derived, v doc.Value, id int64) error {
-	return fail.New(fail.Conflict, "%s of %s is unique, and %s is the value of the document with id %d", x.on, x.table.schema.Name, doc.Describe(v), id)
+	return fail.New(fail.Conflict, "%s of %s is unique, and %s is the value of the document with id %d", x.on, x.collection, doc.Describe(v), id)
 }
 
 // holder is another document than id with the value v, of those get finds; 0 where there is none.
-func (x *derived) holder(get func(id int64) doc.Document, v doc.Value, id int64) (other int64) {
+func (x *derived) holder(get lookup, v doc.Value, id int64) (other int64) {
 	if v.Kind == doc.Null {
 		return 0
 	}
 	x.built().hash.Ascend(doc.Hash(v), func(at int64) bool {
-		if at != id && doc.Equal(x.value(get(at)), v) {
+		if d := get(at); at != id && d != nil && doc.Equal(x.value(d), v) {
 			other = at
 		}
 		return other == 0
@@ -262,12 +261,11 @@ func (x *tx) DropCollection(name string) error {
 }
 
 // CreateIndex declares an index on a field or path. Documents that already share a unique value refuse it.
-func (x *tx) CreateIndex(name, on string, kind doc.IndexKind) error {
+func (x *tx) CreateIndex(name, on string, kind doc.IndexKind, span time.Duration) error {
 	t := x.table(name)
-	before := t.schema
-	s := before.Clone()
+	s := t.schema.Clone()
 	if f := s.Field(on); f != nil {
-		f.Index = kind
+		f.Index, f.Span = kind, span
 	} else {
 		s.Paths = append(s.Paths, doc.PathIndex{Path: on, Index: kind})
 	}
@@ -278,6 +276,26 @@ func (x *tx) CreateIndex(name, on string, kind doc.IndexKind) error {
 	} else {
 		built = nil
 	}
+	x.follow(t, s)
+	if kind != doc.IndexUnique {
+		return nil
+	}
+	if built != nil {
+		return built.distinctChanges(x.now)
+	}
+	return t.index(on).distinct(t.lookAt(x.now), t.ids)
+}
+
+// AlterCollection gives a collection another schema. No document is touched: the schema says where in them its fields
+// are.
+func (x *tx) AlterCollection(s *doc.Schema) error {
+	x.follow(x.table(s.Name), s)
+	return nil
+}
+
+// follow makes s the schema of t.
+func (x *tx) follow(t *table, s *doc.Schema) {
+	before := t.schema
 	t.follow(s)
 	x.db.version++
 	x.append(appendSchema(nil, opSchema, t.number, s))
@@ -285,17 +303,10 @@ func (x *tx) CreateIndex(name, on string, kind doc.IndexKind) error {
 		t.follow(before)
 		x.db.version++
 	})
-	if kind != doc.IndexUnique {
-		return nil
-	}
-	if built != nil {
-		return built.distinctChanges()
-	}
-	return t.index(on).distinct(t.Get, t.ids)
 }
 
 // distinct refuses where two of the documents ids lists and get finds share a value.
-func (x *derived) distinct(get func(id int64) doc.Document, ids *index.IDs) (err error) {
+func (x *derived) distinct(get lookup, ids *index.IDs) (err error) {
 	ids.Ascend(1, func(id int64, _ uint64) bool {
 		err = x.alone(get, id)
 		return err == nil
@@ -303,9 +314,13 @@ func (x *derived) distinct(get func(id int64) doc.Document, ids *index.IDs) (err
 	return err
 }
 
-// alone refuses where a document shares its value with that of id.
-func (x *derived) alone(get func(id int64) doc.Document, id int64) error {
-	v := x.value(get(id))
+// alone refuses where a document shares its value with that of id, where get finds that.
+func (x *derived) alone(get lookup, id int64) error {
+	d := get(id)
+	if d == nil {
+		return nil
+	}
+	v := x.value(d)
 	if other := x.holder(get, v, id); other != 0 {
 		return errTaken(x, v, other)
 	}

@@ -9,15 +9,11 @@ import (
 // sweepEvery is how often idle tenants are looked for.
 const sweepEvery = time.Second
 
-// sweptKeys is how many idempotency keys whose time is over a tenant is rid of at a time.
-const sweptKeys = 1024
-
 // closers is how many tenants are synced and closed at a time as the node stops.
 const closers = 16
 
 // closeIdleTenants is the node's goroutine: it closes tenants that nobody has used for IdleClose, and the least
-// recently used ones where the open ones have outgrown the memory they may hold. In passing it takes out idempotency
-// keys whose time is over.
+// recently used ones where the open ones have outgrown the memory they may hold.
 func (n *Node) closeIdleTenants() {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -36,7 +32,6 @@ func (n *Node) sweep() {
 	n.refusals.expire(now)
 	var idle []*tenant
 	n.eachOpen(func(t *tenant) {
-		_ = t.db.SweepKeys(sweptKeys) // a failed one stops the tenant's writes, which the engine has logged
 		n.measure(t)
 		if t != n.single && n.config.IdleClose > 0 && now.Sub(time.Unix(0, t.last.Load())) >= n.config.IdleClose {
 			idle = append(idle, t)

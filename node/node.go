@@ -17,8 +17,8 @@
 //	registryShard.mu  the map of some of the open tenants being copied
 //	refusals.mu       the tenants that could not be opened lately
 //
-// The goroutines are the connection loop's, which ends with Serve, and one that closes idle tenants and
-// takes keys of writes out once their time is over, which Shutdown stops and waits for.
+// The goroutines are the connection loop's, which ends with Serve, and one that closes idle tenants and one that deletes
+// expired documents, which Shutdown stops and waits for.
 package node
 
 import (
@@ -61,7 +61,7 @@ type Node struct {
 	ending   sync.RWMutex // held for reading while a tenant is being opened
 	ended    bool         // no tenant is opened any more
 	stopping atomic.Bool
-	stop     chan struct{} // ends the goroutine that closes idle tenants
+	stop     chan struct{} // ends the goroutines of the node
 	stopped  sync.WaitGroup
 	shutdown func(context.Context) error
 }
@@ -95,6 +95,7 @@ func New(c Config) (*Node, error) {
 		return nil, err
 	}
 	n.stopped.Go(n.closeIdleTenants)
+	n.stopped.Go(n.expireDocuments)
 	return n, nil
 }
 

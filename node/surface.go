@@ -67,7 +67,7 @@ func appendSchema(dst []byte, info engine.CollectionInfo, counts bool) []byte {
 		dst = append(dst, `,"required":`...)
 		dst = strconv.AppendBool(dst, f.Required)
 		dst = append(dst, `,"index":`...)
-		dst = append(appendIndex(dst, f.Index), '}')
+		dst = append(appendIndex(dst, f.IndexName()), '}')
 	}
 	dst = append(dst, `],"paths":[`...)
 	for i, p := range info.Schema.Paths {
@@ -77,7 +77,7 @@ func appendSchema(dst []byte, info engine.CollectionInfo, counts bool) []byte {
 		dst = append(dst, `{"path":`...)
 		dst = doc.AppendQuoted(dst, []byte(p.Path))
 		dst = append(dst, `,"index":`...)
-		dst = append(appendIndex(dst, p.Index), '}')
+		dst = append(appendIndex(dst, p.Index.String()), '}')
 	}
 	dst = append(dst, ']')
 	if counts {
@@ -88,11 +88,11 @@ func appendSchema(dst []byte, info engine.CollectionInfo, counts bool) []byte {
 }
 
 // appendIndex appends an index as a statement names it, or null.
-func appendIndex(dst []byte, k doc.IndexKind) []byte {
-	if k == 0 {
+func appendIndex(dst []byte, name string) []byte {
+	if name == "" {
 		return append(dst, "null"...)
 	}
-	return doc.AppendQuoted(dst, []byte(k.String()))
+	return doc.AppendQuoted(dst, []byte(name))
 }
 
 func (c *call) appendStatements(dst []byte) []byte {
@@ -108,7 +108,7 @@ func (c *call) appendStatements(dst []byte) []byte {
 				dst = append(dst, " required"...)
 			}
 			if f.Index != 0 {
-				dst = append(append(dst, ' '), f.Index.String()...)
+				dst = append(append(dst, ' '), f.IndexName()...)
 			}
 		}
 		dst = append(dst, ");\n"...)

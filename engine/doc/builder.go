@@ -66,6 +66,15 @@ func (b *Builder) Copy(d Document) {
 	}
 }
 
+// Clear makes the slots given null.
+func (b *Builder) Clear(slots []int) {
+	for _, slot := range slots {
+		if slot < len(b.places) {
+			b.places[slot] = span{}
+		}
+	}
+}
+
 // Field is what a slot holds so far; nil where it is null. It is good until the next Set.
 func (b *Builder) Field(slot int) Raw {
 	p := b.places[slot]

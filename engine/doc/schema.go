@@ -3,6 +3,8 @@ package doc
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
+	"time"
 
 	"fenec/engine/fail"
 )
@@ -14,9 +16,13 @@ const (
 	IndexHash   IndexKind = iota + 1 // answers = and in
 	IndexUnique                      // as IndexHash, and no two documents hold one value
 	IndexSorted                      // answers ranges and orders
+	IndexTTL                         // as IndexSorted, and says when a row is gone: see Field.Span
 )
 
-var indexNames = [...]string{IndexHash: "@hash", IndexUnique: "@unique", IndexSorted: "@sorted"}
+var indexNames = [...]string{IndexHash: "@hash", IndexUnique: "@unique", IndexSorted: "@sorted", IndexTTL: "@ttl"}
+
+// Ordered tells an index that holds its values in order.
+func (k IndexKind) Ordered() bool { return k == IndexSorted || k == IndexTTL }
 
 // String is the index as the language writes it, empty for none.
 func (k IndexKind) String() string {
@@ -32,6 +38,7 @@ type Field struct {
 	Type     Type
 	Required bool
 	Index    IndexKind
+	Span     time.Duration // of IndexTTL: how long past its time a row is there, in whole seconds
 	Slot     int
 }
 
@@ -67,13 +74,62 @@ func (s *Schema) Clone() *Schema {
 	return &c
 }
 
-// schemaVersion is the version of a schema's encoding.
-const schemaVersion = 1
+// AddField adds f with the next free slot, which no document has yet.
+func (s *Schema) AddField(f Field) {
+	f.Slot = s.Slots
+	s.Slots++
+	s.Fields = append(s.Fields, f)
+}
+
+// DropField takes out a field of s with its index and those on paths into it. Its slot stays used up.
+func (s *Schema) DropField(name string) {
+	s.Fields = slices.DeleteFunc(s.Fields, func(f Field) bool { return f.Name == name })
+	s.Paths = slices.DeleteFunc(s.Paths, func(p PathIndex) bool { return strings.HasPrefix(p.Path, name+".") })
+}
+
+// RenameField gives a field of s another name, in the paths that lead into it too.
+func (s *Schema) RenameField(name, to string) {
+	s.Field(name).Name = to
+	for i := range s.Paths {
+		if keys, ok := strings.CutPrefix(s.Paths[i].Path, name+"."); ok {
+			s.Paths[i].Path = to + "." + keys
+		}
+	}
+}
+
+// Dropped lists the slots of fields that are no more, ascending: documents written before may hold values in them.
+func (s *Schema) Dropped() []int {
+	if len(s.Fields) == s.Slots {
+		return nil
+	}
+	live := make([]bool, s.Slots)
+	for _, f := range s.Fields {
+		live[f.Slot] = true
+	}
+	var out []int
+	for slot := range live {
+		if !live[slot] {
+			out = append(out, slot)
+		}
+	}
+	return out
+}
+
+// The versions of a schema's encoding. One with a ttl is of the second, so that a program that knows the first alone,
+// which would answer rows that are gone, does not open it.
+const (
+	schemaVersion    = 1
+	schemaTTLVersion = 2
+)
 
 // AppendBinary appends the schema's encoding: a version byte, name, slots, fields, paths; numbers as uvarints, texts with
-// their length first.
+// their length first. The span of a ttl, in seconds, is behind its field.
 func (s *Schema) AppendBinary(dst []byte) []byte {
-	dst = append(dst, schemaVersion)
+	version := byte(schemaVersion)
+	if s.TTL() != nil {
+		version = schemaTTLVersion
+	}
+	dst = append(dst, version)
 	dst = AppendKey(dst, s.Name)
 	dst = appendLength(dst, s.Slots)
 	dst = appendLength(dst, len(s.Fields))
@@ -85,6 +141,9 @@ func (s *Schema) AppendBinary(dst []byte) []byte {
 		}
 		dst = append(dst, byte(f.Type.Kind), byte(f.Type.Elem), required, byte(f.Index))
 		dst = appendLength(dst, f.Slot)
+		if f.Index == IndexTTL {
+			dst = appendLength(dst, int(f.Span/time.Second))
+		}
 	}
 	dst = appendLength(dst, len(s.Paths))
 	for _, p := range s.Paths {
@@ -98,19 +157,14 @@ func DecodeSchema(b []byte) (*Schema, error) {
 	if len(b) == 0 {
 		return nil, fail.New(fail.Damaged, "a schema is empty")
 	}
-	if b[0] != schemaVersion {
-		return nil, fail.New(fail.Damaged, "a schema has version %d, where %d is known", b[0], schemaVersion)
+	if b[0] < schemaVersion || b[0] > schemaTTLVersion {
+		return nil, fail.New(fail.Damaged, "a schema has version %d, where %d is known", b[0], schemaTTLVersion)
 	}
 	r := schemaReader{b: b[1:]}
 	s := &Schema{Name: r.text(), Slots: r.number(MaxSlots)}
 	for range r.number(MaxSlots) {
-		f := Field{Name: r.text()}
-		f.Type = Type{Kind: TypeKind(r.byte()), Elem: TypeKind(r.byte())}
-		required := r.byte()
-		f.Required = required == 1
-		f.Index = IndexKind(r.byte())
-		f.Slot = r.number(MaxSlots)
-		if r.failed || required > 1 || !f.Type.known() || f.Index > IndexSorted || f.Slot >= s.Slots {
+		f := r.field(b[0])
+		if r.failed || f.Slot >= s.Slots || f.Index == IndexTTL && s.TTL() != nil {
 			return nil, fail.New(fail.Damaged, "a schema has a broken field")
 		}
 		s.Fields = append(s.Fields, f)
@@ -140,6 +194,26 @@ func (t Type) known() bool {
 type schemaReader struct {
 	b      []byte
 	failed bool
+}
+
+// field reads one field as the version of the schema has it.
+func (r *schemaReader) field(version byte) Field {
+	f := Field{Name: r.text()}
+	f.Type = Type{Kind: TypeKind(r.byte()), Elem: TypeKind(r.byte())}
+	required := r.byte()
+	f.Required = required == 1
+	f.Index = IndexKind(r.byte())
+	f.Slot = r.number(MaxSlots)
+	r.failed = r.failed || required > 1 || !f.Type.known()
+	switch {
+	case f.Index <= IndexSorted:
+	case f.Index == IndexTTL && version == schemaTTLVersion && f.Type.Kind == TypeTimestamp:
+		f.Span = time.Duration(r.number(int(MaxSpan/time.Second))) * time.Second
+		r.failed = r.failed || f.Span == 0
+	default:
+		r.failed = true
+	}
+	return f
 }
 
 func (r *schemaReader) byte() byte {

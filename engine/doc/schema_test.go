@@ -3,6 +3,7 @@ package doc
 import (
 	"bytes"
 	"encoding/hex"
+	"slices"
 	"testing"
 
 	"fenec/engine/fail"
@@ -46,8 +47,8 @@ func TestSchemaKeepsItsFormat(t *testing.T) {
 			t.Errorf("the first %d of %d bytes: got %v, want a damaged schema", n, len(b), err)
 		}
 	}
-	b[0] = 2
-	if _, err := DecodeSchema(b); err == nil || err.Error() != "a schema has version 2, where 1 is known" {
+	b[0] = 3
+	if _, err := DecodeSchema(b); err == nil || err.Error() != "a schema has version 3, where 2 is known" {
 		t.Errorf("a later version: %v", err)
 	}
 }
@@ -59,7 +60,7 @@ func TestSchemaFieldAndClone(t *testing.T) {
 	if s.Field("title") != &s.Fields[0] || s.Field("x") != nil || s.Field("id") != nil || s.Paths[0].Path != "größe.a" {
 		t.Error("a clone shares its fields")
 	}
-	for kind, want := range map[IndexKind]string{0: "", IndexHash: "@hash", IndexUnique: "@unique", IndexSorted: "@sorted"} {
+	for kind, want := range map[IndexKind]string{0: "", IndexHash: "@hash", IndexUnique: "@unique", IndexSorted: "@sorted", IndexTTL: "@ttl"} {
 		if kind.String() != want {
 			t.Errorf("index %d is written %s, want %s", kind, kind, want)
 		}
@@ -69,6 +70,9 @@ func TestSchemaFieldAndClone(t *testing.T) {
 func FuzzDecodeSchema(f *testing.F) {
 	f.Add(sampleSchema().AppendBinary(nil))
 	f.Add((&Schema{Name: "c"}).AppendBinary(nil))
+	if b, err := hex.DecodeString(ttlHex); err == nil {
+		f.Add(b)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := DecodeSchema(b)
 		if err != nil {
@@ -85,4 +89,30 @@ func FuzzDecodeSchema(f *testing.F) {
 			t.Fatal("bytes after the end were ignored")
 		}
 	})
+}
+
+func TestASlotIsNeverUsedAgain(t *testing.T) {
+	s := &Schema{Name: "c"}
+	for _, name := range []string{"a", "b", "j"} {
+		s.AddField(Field{Name: name, Type: Type{Kind: TypeJSON}})
+	}
+	s.Paths = []PathIndex{{"j.k", IndexHash}, {"jk.j", IndexHash}, {"a.k", IndexSorted}}
+	if got := s.Dropped(); got != nil {
+		t.Errorf("slots %v are said to be dropped, none is", got)
+	}
+	s.RenameField("j", "k")
+	s.DropField("a")
+	s.AddField(Field{Name: "a"})
+	want := &Schema{
+		Name:   "c",
+		Fields: []Field{{Name: "b", Type: Type{Kind: TypeJSON}, Slot: 1}, {Name: "k", Type: Type{Kind: TypeJSON}, Slot: 2}, {Name: "a", Slot: 3}},
+		Paths:  []PathIndex{{"k.k", IndexHash}, {"jk.j", IndexHash}},
+		Slots:  4,
+	}
+	if diff := cmp.Diff(want, s); diff != "" {
+		t.Error(diff)
+	}
+	if got := s.Dropped(); !slices.Equal(got, []int{0}) {
+		t.Errorf("slots %v are said to be dropped, slot 0 is", got)
+	}
 }

@@ -19,7 +19,7 @@ func (c *compiler) collections() {
 			f.out = append(f.next(), `{"name":`...)
 			f.out = doc.AppendQuoted(f.out, []byte(name))
 			f.out = append(f.out, `,"documents":`...)
-			f.out = strconv.AppendInt(f.out, int64(t.Len()), 10)
+			f.out = strconv.AppendInt(f.out, int64(f.live(t)), 10)
 			f.out = append(f.out, '}')
 		}
 		return f.answer(), nil
@@ -46,17 +46,17 @@ func (c *compiler) describe(st *syntax.Describe) error {
 		f.out = append(f.out, '[')
 		for i := range schema.Fields {
 			field := &schema.Fields[i]
-			f.describe(field.Name, field.Type, field.Required, field.Index)
+			f.describe(field.Name, field.Type, field.Required, field.IndexName())
 		}
 		for _, p := range schema.Paths {
-			f.describe(p.Path, doc.Type{Kind: doc.TypeJSON}, false, p.Index)
+			f.describe(p.Path, doc.Type{Kind: doc.TypeJSON}, false, p.Index.String())
 		}
 		return f.answer(), nil
 	}
 	return nil
 }
 
-func (f *frame) describe(name string, t doc.Type, required bool, index doc.IndexKind) {
+func (f *frame) describe(name string, t doc.Type, required bool, index string) {
 	out := append(f.next(), `{"field":`...)
 	out = doc.AppendQuoted(out, []byte(name))
 	out = append(out, `,"type":`...)
@@ -64,10 +64,10 @@ func (f *frame) describe(name string, t doc.Type, required bool, index doc.Index
 	out = append(out, `,"required":`...)
 	out = strconv.AppendBool(out, required)
 	out = append(out, `,"collate":null,"index":`...)
-	if index == 0 {
+	if index == "" {
 		out = append(out, "null"...)
 	} else {
-		out = doc.AppendQuoted(out, []byte(index.String()))
+		out = doc.AppendQuoted(out, []byte(index))
 	}
 	f.out = append(out, '}')
 }

@@ -39,14 +39,17 @@ func (c *compiler) createCollection(st *syntax.CreateCollection) error {
 		return errorAt(fail.Invalid, st.Name.Pos, "a collection has %d fields at most, got %d", doc.MaxSlots, len(st.Fields))
 	}
 	for i, d := range st.Fields {
-		if d.Name.Text == "id" || d.Name.Text == "_score" {
-			return errorAt(fail.Invalid, d.Name.Pos, "a field cannot be called %s: every document has that by itself", d.Name.Text)
+		if err := fieldName(d.Name); err != nil {
+			return err
 		}
 		if err := indexable(d.Index, d.Type, "field "+d.Name.Text, false, d.Name.Pos); err != nil {
 			return err
 		}
+		if err := oneTTL(schema, d.Index, fail.Invalid, d.Name.Pos); err != nil {
+			return err
+		}
 		schema.Fields = append(schema.Fields, doc.Field{
-			Name: d.Name.Text, Type: d.Type, Required: d.Required, Index: d.Index, Slot: i,
+			Name: d.Name.Text, Type: d.Type, Required: d.Required, Index: d.Index, Span: d.Span, Slot: i,
 		})
 	}
 	c.plan.run = func(f *frame, s Reader) (Result, error) {
@@ -68,9 +71,22 @@ func (c *compiler) createCollection(st *syntax.CreateCollection) error {
 	return nil
 }
 
+// fieldName refuses the names that no field can have.
+func fieldName(n syntax.Name) error {
+	if n.Text == "id" || n.Text == "_score" {
+		return errorAt(fail.Invalid, n.Pos, "a field cannot be called %s: every document has that by itself", n.Text)
+	}
+	return nil
+}
+
 // indexable refuses an index on values it cannot hold. 0 is no index.
 func indexable(k doc.IndexKind, t doc.Type, what string, path bool, pos syntax.Pos) error {
-	if k == 0 || path {
+	switch {
+	case k == doc.IndexTTL && path:
+		return errorAt(fail.Invalid, pos, "@ttl goes on a timestamp, and %s is a path into json", what)
+	case k == doc.IndexTTL && t.Kind != doc.TypeTimestamp:
+		return errorAt(fail.Invalid, pos, "@ttl goes on a timestamp, and %s is %s", what, t)
+	case k == 0 || path:
 		return nil
 	}
 	switch t.Kind {
@@ -125,21 +141,27 @@ func (c *compiler) createIndex(st *syntax.CreateIndex) error {
 		return err
 	}
 	on := st.Collection.Text + "." + col.name
-	has := indexOn(schema, col.name)
+	has, declared := indexName(schema, col.name), st.Index.String()
+	if st.Index == doc.IndexTTL {
+		declared = doc.TTLName(st.Span)
+	}
 	c.plan.run = func(f *frame, s Reader) (Result, error) {
 		w, err := schemaWriter(s)
 		switch {
 		case err != nil:
 			return Result{}, err
-		case has == st.Index && st.IfNotExists:
-			return f.message(w, "index "+has.String()+" on "+on+" exists already")
-		case has != 0:
+		case has == declared && st.IfNotExists:
+			return f.message(w, "index "+has+" on "+on+" exists already")
+		case has != "":
 			return Result{}, errorAt(fail.Conflict, st.On.Pos, "%s has the index %s already", on, has)
 		}
-		if err := w.CreateIndex(schema.Name, col.name, st.Index); err != nil {
+		if err := oneTTL(schema, st.Index, fail.Conflict, st.On.Pos); err != nil {
 			return Result{}, err
 		}
-		return f.message(w, "index "+st.Index.String()+" on "+on+" created")
+		if err := w.CreateIndex(schema.Name, col.name, st.Index, st.Span); err != nil {
+			return Result{}, err
+		}
+		return f.message(w, "index "+declared+" on "+on+" created")
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (g *getPlan) steps(f *frame, rows int) {
 	r := w.route
 	matched, note := w.matched, r.note()
 	if g.show == nil && w.sink == nil {
-		matched, note = r.reach(f, w.table), "counted without a look at the documents"
+		note = "counted without a look at the documents"
 	}
 	f.step(r.name(), r.indexName(), w.tested, matched, note)
 	if w.sorts {
@@ -66,7 +66,7 @@ func (g *getPlan) steps(f *frame, rows int) {
 		}
 	}
 	for _, k := range g.pick.keys {
-		if w.sorts && !k.column.id && indexOn(w.table.Schema(), k.column.name) != doc.IndexSorted {
+		if w.sorts && !k.column.id && !indexOn(w.table.Schema(), k.column.name).Ordered() {
 			f.step("not used", "", -1, -1, "order by "+k.column.name+": it has no @sorted index")
 		}
 	}
@@ -105,7 +105,7 @@ func (g *getPlan) unindexed(f *frame, t term) string {
 		return p.column.name + " has no index"
 	case !p.member && !p.ranged():
 		return p.column.name + ": != is a scan"
-	case kind != doc.IndexSorted && !p.member && p.rel != equal:
+	case !kind.Ordered() && !p.member && p.rel != equal:
 		return fmt.Sprintf("%s: %s answers = and in only", p.column.name, kind)
 	}
 	return ""

@@ -99,14 +99,21 @@ func (m *memory) DropCollection(name string) error {
 	return nil
 }
 
-func (m *memory) CreateIndex(table, on string, k doc.IndexKind) error {
+func (m *memory) CreateIndex(table, on string, k doc.IndexKind, span time.Duration) error {
 	t := m.tables[table]
 	t.schema = t.schema.Clone()
 	if field := t.schema.Field(on); field != nil {
-		field.Index = k
+		field.Index, field.Span = k, span
 	} else {
 		t.schema.Paths = append(t.schema.Paths, doc.PathIndex{Path: on, Index: k})
 	}
+	m.version++
+	return nil
+}
+
+func (m *memory) AlterCollection(s *doc.Schema) error {
+	m.tables[s.Name].schema = s
+	m.tables[s.Name].changed()
 	m.version++
 	return nil
 }
@@ -191,7 +198,7 @@ func (t *memoryTable) Hash(on string) *index.Hash {
 }
 
 func (t *memoryTable) Sorted(on string) *index.Sorted {
-	if indexOn(t.schema, on) != doc.IndexSorted {
+	if !indexOn(t.schema, on).Ordered() {
 		return nil
 	}
 	x := t.sorted[on]

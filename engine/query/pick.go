@@ -41,6 +41,7 @@ func (c *compiler) picker(where syntax.Expr, order []syntax.OrderKey, limit, off
 	if err := c.order(p, order); err != nil {
 		return nil, err
 	}
+	p.living(c.schema)
 	if p.limit, err = c.bound("limit", limit); err != nil {
 		return nil, err
 	}
@@ -75,10 +76,10 @@ func (c *compiler) order(p *picker, order []syntax.OrderKey) error {
 		return nil
 	}
 	p.byID, p.downID = key.column.id && !key.desc, key.column.id && key.desc
-	if !key.column.id && indexOn(c.schema, key.column.name) == doc.IndexSorted {
+	if kind := indexOn(c.schema, key.column.name); !key.column.id && kind.Ordered() {
 		ranged := rangedOn(p.terms, key.column)
 		p.walked = []route{{
-			kind: byOrder, on: key.column, index: doc.IndexSorted, probes: ranged,
+			kind: byOrder, on: key.column, index: kind, probes: ranged,
 			rest: remaining(p.terms, ranged...), desc: key.desc,
 		}}
 	}
@@ -178,14 +179,15 @@ func addToSorter(f *frame) bool {
 func (p *picker) count(f *frame, t Table) (int, error) {
 	w := &f.walk
 	w.picker, w.table = p, t
+	live := f.live(t)
 	if len(p.terms) == 0 {
-		w.route = &p.scan
-		return t.Len(), nil
+		w.route, w.matched = &p.scan, live
+		return live, nil
 	}
 	for i := range p.routes {
-		if r := &p.routes[i]; r.kind == byRange && r.rest == nil {
-			w.route = r
-			return r.reach(f, t), nil
+		if r := &p.routes[i]; r.kind == byRange && r.rest == nil && live == t.Len() {
+			w.route, w.matched = r, r.reach(f, t)
+			return w.matched, nil
 		}
 	}
 	w.left, w.sink = math.MaxInt, func(*frame) bool { return true }

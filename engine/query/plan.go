@@ -79,6 +79,15 @@ func Prepare(st syntax.Statement, r Reader) (*Plan, error) {
 	case *syntax.CreateIndex:
 		p.writes, p.schema = true, true
 		err = c.createIndex(st)
+	case *syntax.AddField:
+		p.writes, p.schema = true, true
+		err = c.addField(st)
+	case *syntax.DropField:
+		p.writes, p.schema = true, true
+		err = c.dropField(st)
+	case *syntax.RenameField:
+		p.writes, p.schema = true, true
+		err = c.renameField(st)
 	case *syntax.Collections:
 		c.collections()
 	case *syntax.Describe:

@@ -199,6 +199,9 @@ func FuzzStatements(f *testing.F) {
 		`create collection d (a int @unique, b [text], c json)`,
 		`create index if not exists on c (j.q.r) @sorted`,
 		`get c where n < 1e400 and x > -0.0 and bucket(t, 60000) = "2024-01-01" count`,
+		`alter collection c add field z [text]`, `alter collection c rename field j to k`, `alter collection c drop field j`,
+		`create index on c (t) @ttl(30m)`, `alter collection e add field o timestamp @ttl(1s)`, `alter collection e drop field t`,
+		`get e order t desc limit 2`, `set e {t: 0} where n > 1 returning *`, `insert e [{id: 1}, {id: 2, t: now()}]`,
 		`drop collection if exists c`, `describe c`, `collections`, `compact`,
 	} {
 		f.Add(seed)
@@ -206,7 +209,7 @@ func FuzzStatements(f *testing.F) {
 	base := newMemory()
 	for _, statement := range []string{
 		`create collection c (n int @sorted, x float, s text @hash, b bool, t timestamp @sorted, l [int], j json, y bytes)`,
-		`create index on c (j.v) @sorted`,
+		`create index on c (j.v) @sorted`, `create collection e (n int @sorted, t timestamp @ttl(1m))`, `put e [{n: 1, t: 0}, {n: 2}]`,
 		`put c [{n: 1, x: 1.5, s: "x", b: true, t: 5, l: [1, 2], j: {v: 1}, y: "aGk="}, {n: 2, j: {v: "x", a: {b: 1}}}, {}, {s: "ß", j: [1]}]`,
 	} {
 		base.must(f, statement)

@@ -25,7 +25,8 @@ type route struct {
 	on     *column // the index's, nil of a scan
 	index  doc.IndexKind
 	probes []*probe // the terms that narrow it
-	rest   testFunc // what remains to be tested, nil for nothing
+	rest   testFunc // what remains of the terms to be tested, nil for nothing
+	test   testFunc // rest, and that the row is there still
 	desc   bool     // of byOrder
 }
 
@@ -46,12 +47,12 @@ func routes(s *doc.Schema, terms []term) []route {
 		default:
 			kind := indexOn(s, p.column.name)
 			switch {
-			case kind == doc.IndexSorted && p.ranged():
+			case kind.Ordered() && p.ranged():
 				if first(terms[:i], p) {
 					ranged := rangedOn(terms, p.column)
 					out = append(out, route{kind: byRange, on: p.column, index: kind, probes: ranged, rest: remaining(terms, ranged...)})
 				}
-			case kind == doc.IndexSorted && p.member:
+			case kind.Ordered() && p.member:
 				out = append(out, route{kind: byRange, on: p.column, index: kind, probes: []*probe{p}, rest: remaining(terms, p)})
 			case (kind == doc.IndexHash || kind == doc.IndexUnique) && (p.member || p.rel == equal):
 				// Two values may share a hash, so the term is tested still.
@@ -108,6 +109,14 @@ func indexOn(s *doc.Schema, name string) doc.IndexKind {
 		}
 	}
 	return 0
+}
+
+// indexName is the index declared on a field or path as the language writes it, empty for none.
+func indexName(s *doc.Schema, name string) string {
+	if field := s.Field(name); field != nil {
+		return field.IndexName()
+	}
+	return indexOn(s, name).String()
 }
 
 // idRange is the range of ids that pass a byID route's probes; none where first > last.

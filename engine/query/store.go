@@ -1,6 +1,8 @@
 package query
 
 import (
+	"time"
+
 	"fenec/engine/doc"
 	"fenec/engine/index"
 )
@@ -17,7 +19,7 @@ type Reader interface {
 	SchemaVersion() uint64
 }
 
-// Table is one collection.
+// Table is one collection, the documents whose ttl is over among its documents: a plan leaves them out.
 type Table interface {
 	// Schema describes the documents; it is not changed in place while a statement runs.
 	Schema() *doc.Schema
@@ -30,8 +32,8 @@ type Table interface {
 	// Hash is the @hash or @unique index on a field or path, built where this is its first use; nil
 	// where none is declared. Nulls may be left out of it.
 	Hash(on string) *index.Hash
-	// Sorted is the @sorted index on a field or path, built where this is its first use; nil where none
-	// is declared. It holds every document, nulls first.
+	// Sorted is the @sorted or @ttl index on a field or path, built where this is its first use; nil where
+	// none is declared. It holds every document, nulls first.
 	Sorted(on string) *index.Sorted
 }
 
@@ -52,8 +54,10 @@ type Writer interface {
 	CreateCollection(s *doc.Schema) error
 	// DropCollection removes a collection and its documents.
 	DropCollection(name string) error
-	// CreateIndex declares an index on a field or path that has none.
-	CreateIndex(table, on string, k doc.IndexKind) error
+	// CreateIndex declares an index on a field or path that has none; span is a ttl's.
+	CreateIndex(table, on string, k doc.IndexKind, span time.Duration) error
+	// AlterCollection makes s the schema of the collection of its name, whose documents stay as they are.
+	AlterCollection(s *doc.Schema) error
 	// EndStatement judges what holds only at a statement's end: that no two documents share a unique
 	// value (fail.Conflict).
 	EndStatement() error

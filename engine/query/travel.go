@@ -68,7 +68,7 @@ func (p *picker) choose(f *frame, t Table, need int) {
 	if p.downID && best.kind != byScan && best.kind != byID {
 		w.sorts = true
 	}
-	w.route, w.test = best, best.rest
+	w.route, w.test = best, best.test
 }
 
 // sortCost is what putting the first need of n documents in order costs: a comparison each, and the order

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"fenec/engine/doc"
 	"fenec/engine/fail"
@@ -13,7 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// twins are the same documents three times: without an index, with some, and decoded.
+// twins are the same documents three times: without an index but for a ttl, with some, and decoded, where those whose
+// ttl is over are left out.
 type twins struct {
 	plain, indexed *memory
 	rows           []map[string]any
@@ -28,8 +30,14 @@ func newTwins(t *rapid.T) *twins {
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
-	must(w.plain, "create collection c ("+fmt.Sprintf(fieldList, "", "", "", "", "", "", "")+")")
-	must(w.indexed, "create collection c ("+fmt.Sprintf(fieldList, g.indexes()...)+")")
+	ttl := doc.Field{Index: doc.IndexTTL, Span: rapid.SampledFrom([]time.Duration{0, 0, time.Second, 20_000 * 24 * time.Hour}).Draw(t, "ttl")}
+	declared, indexes := "", g.indexes()
+	if ttl.Span > 0 {
+		declared = " " + ttl.IndexName()
+		indexes[5] = declared
+	}
+	must(w.plain, "create collection c ("+fmt.Sprintf(fieldList, "", "", "", "", "", declared, "")+")")
+	must(w.indexed, "create collection c ("+fmt.Sprintf(fieldList, indexes...)+")")
 	for _, path := range []string{"j.v", "j.w"} {
 		if kind := g.pick("index on "+path, "", "@hash", "@sorted"); kind != "" {
 			must(w.indexed, "create index on c ("+path+") "+kind)
@@ -43,6 +51,9 @@ func newTwins(t *rapid.T) *twins {
 		must(w.plain, put(d))
 		must(w.indexed, put(d))
 		d["j"] = normal(d["j"])
+		if at, ok := d["t"].(moment); ok && ttl.Span > 0 && int64(at)+ttl.Span.Milliseconds() <= testNow.UnixMilli() {
+			continue
+		}
 		w.rows = append(w.rows, d)
 	}
 	return w

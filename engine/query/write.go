@@ -133,11 +133,12 @@ func (c *compiler) set(st *syntax.Set) error {
 			return errorAt(fail.Invalid, item.Key.Pos, "the id of a document cannot be set")
 		}
 	}
-	must := required(schema)
+	must, dropped := required(schema), schema.Dropped()
 	write := func(f *frame, w Writer, t Table, id int64) error {
 		f.doc = t.Get(id)
 		f.build.Reset(schema.Slots)
 		f.build.Copy(f.doc)
+		f.build.Clear(dropped)
 		for i := range assigns {
 			if err := assigns[i].apply(f); err != nil {
 				return err

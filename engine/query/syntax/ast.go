@@ -1,6 +1,10 @@
 package syntax
 
-import "fenec/engine/doc"
+import (
+	"time"
+
+	"fenec/engine/doc"
+)
 
 // Pos is a place in a statement's text: line and column from 1, columns counted in characters.
 // The zero Pos is no place.
@@ -16,7 +20,8 @@ type Name struct {
 }
 
 // Statement is one parsed statement, always a pointer: *CreateCollection, *DropCollection,
-// *CreateIndex, *Put, *Get, *Set, *Delete, *Collections, *Describe, *Compact or *Explain.
+// *CreateIndex, *AddField, *DropField, *RenameField, *Put, *Get, *Set, *Delete, *Collections,
+// *Describe, *Compact or *Explain.
 // String is its canonical FenecQL, which parses to the same tree (places apart).
 type Statement interface {
 	String() string
@@ -31,12 +36,13 @@ type CreateCollection struct {
 	Fields      []FieldDef
 }
 
-// FieldDef declares one field. Index is 0 where none is declared.
+// FieldDef declares one field. Index is 0 where none is declared; Span is a ttl's, in whole seconds.
 type FieldDef struct {
 	Name     Name
 	Type     doc.Type
 	Required bool
 	Index    doc.IndexKind
+	Span     time.Duration
 }
 
 // DropCollection is `drop collection [if exists] C`.
@@ -45,12 +51,13 @@ type DropCollection struct {
 	IfExists bool
 }
 
-// CreateIndex is `create index [if not exists] on C (field | path) @index`, the parentheses there or not.
+// CreateIndex is `create index [if not exists] on C (field | path) @index`, the parentheses there or not. Span is a ttl's.
 type CreateIndex struct {
 	Collection  Name
 	IfNotExists bool
 	On          Path
 	Index       doc.IndexKind
+	Span        time.Duration
 }
 
 // Put is `put C ...`, or `insert [into] C ...` where Insert is set. Its documents are Rows, or the

@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"strconv"
+	"time"
 
 	"fenec/engine/doc"
 )
@@ -29,7 +30,7 @@ func (f *FieldDef) append(b []byte) []byte {
 		b = append(b, " required"...)
 	}
 	if f.Index != 0 {
-		b = appendIndex(append(b, ' '), f.Index)
+		b = appendIndex(append(b, ' '), f.Index, f.Span)
 	}
 	return b
 }
@@ -43,13 +44,11 @@ func typeNameOf(k doc.TypeKind) string {
 	return ""
 }
 
-func appendIndex(b []byte, k doc.IndexKind) []byte {
-	for _, x := range indexes {
-		if x.kind == k {
-			b = append(append(b, '@'), x.name...)
-		}
+func appendIndex(b []byte, k doc.IndexKind, span time.Duration) []byte {
+	if k == doc.IndexTTL {
+		return append(b, doc.TTLName(span)...)
 	}
-	return b
+	return append(b, k.String()...)
 }
 
 func (st *DropCollection) String() string {
@@ -66,7 +65,7 @@ func (st *CreateIndex) String() string {
 	}
 	b = append(append(b, "on "...), st.Collection.Text...)
 	b = append(append(append(b, " ("...), st.On.text()...), ") "...)
-	return string(appendIndex(b, st.Index))
+	return string(appendIndex(b, st.Index, st.Span))
 }
 
 func (st *Put) String() string {

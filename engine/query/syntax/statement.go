@@ -2,11 +2,12 @@ package syntax
 
 import (
 	"strings"
+	"time"
 
 	"fenec/engine/doc"
 )
 
-const statementNames = "a statement (get, put, insert, set, del, create, drop, explain, describe, collections, compact)"
+const statementNames = "a statement (get, put, insert, set, del, create, drop, alter, explain, describe, collections, compact)"
 
 // statement reads the whole text.
 func (p *parser) statement() (Statement, error) {
@@ -51,8 +52,8 @@ func (p *parser) verb() (st Statement, err error) {
 		return &Describe{Collection: c}, err
 	case p.take("compact"):
 		return p.compact()
-	case p.tok.is("alter"):
-		return nil, p.later(p.tok.pos, "alter collection")
+	case p.take("alter"):
+		return p.alter()
 	}
 	return nil, p.unexpected(statementNames)
 }
@@ -149,33 +150,50 @@ func (p *parser) field() (f FieldDef, err error) {
 	if f.Name, err = p.name("a field's name"); err != nil {
 		return f, err
 	}
-	switch f.Name.Text {
-	case "true", "false", "null":
-		return f, p.invalid(f.Name.Pos, "%s is a value and cannot be a field's name", f.Name.Text)
+	if err = p.notValue(f.Name); err != nil {
+		return f, err
 	}
 	if f.Type, err = p.fieldType(); err != nil {
 		return f, err
 	}
-	for {
+	for p.tok.kind != ',' && p.tok.kind != ')' {
+		known, err := p.property(&f)
 		switch {
-		case p.tok.is("required") && f.Required:
-			return f, p.invalid(p.tok.pos, "field %s is required already", f.Name.Text)
-		case p.tok.kind == '@' && f.Index != 0:
-			return f, p.invalid(p.tok.pos, "field %s has an index already", f.Name.Text)
-		case p.take("required"):
-			f.Required = true
-		case p.tok.kind == '@':
-			if f.Index, err = p.index(); err != nil {
-				return f, err
-			}
-		case p.tok.is("collate"):
-			return f, p.later(p.tok.pos, "collate")
-		case p.tok.kind == ',' || p.tok.kind == ')':
-			return f, nil
-		default:
+		case err != nil:
+			return f, err
+		case !known:
 			return f, p.unexpected("required, an @index, a comma or )")
 		}
 	}
+	return f, nil
+}
+
+// notValue refuses a field's name that is a value.
+func (p *parser) notValue(n Name) error {
+	switch n.Text {
+	case "true", "false", "null":
+		return p.invalid(n.Pos, "%s is a value and cannot be a field's name", n.Text)
+	}
+	return nil
+}
+
+// property reads one of the words behind a field's type; it is false where none stands.
+func (p *parser) property(f *FieldDef) (known bool, err error) {
+	switch {
+	case p.tok.is("required") && f.Required:
+		return true, p.invalid(p.tok.pos, "field %s is required already", f.Name.Text)
+	case p.tok.kind == '@' && f.Index != 0:
+		return true, p.invalid(p.tok.pos, "field %s has an index already", f.Name.Text)
+	case p.take("required"):
+		f.Required = true
+	case p.tok.kind == '@':
+		f.Index, f.Span, err = p.index()
+	case p.tok.is("collate"):
+		return true, p.later(p.tok.pos, "collate")
+	default:
+		return false, nil
+	}
+	return true, err
 }
 
 const typeNames = "a type (bool, int, float, text, bytes, timestamp, json or a list [type])"
@@ -236,28 +254,32 @@ var indexes = [...]struct {
 	{"sorted", doc.IndexSorted},
 }
 
-const indexNames = "an index (@hash, @unique or @sorted)"
+const indexNames = "an index (@hash, @unique, @sorted or @ttl)"
 
-// index reads `@name`.
-func (p *parser) index() (doc.IndexKind, error) {
+// index reads `@name`, and of a ttl its span.
+func (p *parser) index() (k doc.IndexKind, span time.Duration, err error) {
 	at := p.tok.pos
 	if err := p.want('@', indexNames); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	for _, x := range indexes {
 		if p.take(x.name) {
-			return x.kind, nil
+			return x.kind, 0, nil
 		}
 	}
-	for _, x := range [...]string{"ttl", "text", "hnsw", "inverted"} {
+	if p.take("ttl") {
+		span, err = p.span()
+		return doc.IndexTTL, span, err
+	}
+	for _, x := range [...]string{"text", "hnsw", "inverted"} {
 		if p.tok.is(x) {
-			return 0, p.later(at, "the index @"+x)
+			return 0, 0, p.later(at, "the index @"+x)
 		}
 	}
 	if p.tok.kind == kindName {
-		return 0, p.invalid(p.tok.pos, "there is no index @%s; expected %s", shorten(strings.ToLower(p.tok.text)), indexNames)
+		return 0, 0, p.invalid(p.tok.pos, "there is no index @%s; expected %s", shorten(strings.ToLower(p.tok.text)), indexNames)
 	}
-	return 0, p.unexpected("the name of an index behind @")
+	return 0, 0, p.unexpected("the name of an index behind @")
 }
 
 func (p *parser) createIndex() (Statement, error) {
@@ -281,7 +303,7 @@ func (p *parser) createIndex() (Statement, error) {
 			return nil, err
 		}
 	}
-	st.Index, err = p.index()
+	st.Index, st.Span, err = p.index()
 	return st, err
 }
 

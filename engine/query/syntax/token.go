@@ -17,6 +17,7 @@ const (
 	kindNumber             // a number with a fraction or an exponent
 	kindText               // a text literal, its quotes included
 	kindParam              // $N
+	kindSpan               // a number with a unit of time
 	kindNe                 // != or <>
 	kindLe                 // <=
 	kindGe                 // >=

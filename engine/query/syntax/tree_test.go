@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"fenec/engine/doc"
 
@@ -204,27 +205,42 @@ func drawReturning(t *rapid.T) *Returning {
 	return &Returning{Items: drawSelect(t)}
 }
 
+func drawIndex(t *rapid.T) (k doc.IndexKind, span time.Duration) {
+	k = rapid.SampledFrom([]doc.IndexKind{doc.IndexHash, doc.IndexUnique, doc.IndexSorted, doc.IndexTTL}).Draw(t, "index")
+	if k == doc.IndexTTL {
+		span = time.Duration(rapid.Int64Range(1, int64(doc.MaxSpan/time.Second)).Draw(t, "seconds")) * time.Second
+	}
+	return k, span
+}
+
+// drawField draws the declaration of a field that may be null.
+func drawField(t *rapid.T, i int) FieldDef {
+	f := FieldDef{Name: Name{Text: prefixed(drawName.Draw(t, "field"), i)}}
+	f.Type.Kind = rapid.SampledFrom(types[:]).Draw(t, "type").kind
+	if rapid.Bool().Draw(t, "list") {
+		f.Type = doc.Type{Kind: doc.TypeList, Elem: f.Type.Kind}
+	}
+	if rapid.Bool().Draw(t, "indexed") {
+		f.Index, f.Span = drawIndex(t)
+	}
+	return f
+}
+
 func drawStatement(t *rapid.T) Statement {
-	index := rapid.SampledFrom([]doc.IndexKind{doc.IndexHash, doc.IndexUnique, doc.IndexSorted})
-	switch rapid.IntRange(0, 10).Draw(t, "statement") {
+	switch rapid.IntRange(0, 13).Draw(t, "statement") {
 	case 0:
 		st := &CreateCollection{Name: drawNamed(t), IfNotExists: rapid.Bool().Draw(t, "if")}
 		for i := range rapid.IntRange(1, 4).Draw(t, "fields") {
-			f := FieldDef{Name: Name{Text: prefixed(drawName.Draw(t, "field"), i)}, Required: rapid.Bool().Draw(t, "required")}
-			f.Type.Kind = rapid.SampledFrom(types[:]).Draw(t, "type").kind
-			if rapid.Bool().Draw(t, "list") {
-				f.Type = doc.Type{Kind: doc.TypeList, Elem: f.Type.Kind}
-			}
-			if rapid.Bool().Draw(t, "indexed") {
-				f.Index = index.Draw(t, "index")
-			}
+			f := drawField(t, i)
+			f.Required = rapid.Bool().Draw(t, "required")
 			st.Fields = append(st.Fields, f)
 		}
 		return st
 	case 1:
 		return &DropCollection{Name: drawNamed(t), IfExists: rapid.Bool().Draw(t, "if")}
 	case 2:
-		return &CreateIndex{Collection: drawNamed(t), IfNotExists: rapid.Bool().Draw(t, "if"), On: drawPath(t), Index: index.Draw(t, "index")}
+		k, span := drawIndex(t)
+		return &CreateIndex{Collection: drawNamed(t), IfNotExists: rapid.Bool().Draw(t, "if"), On: drawPath(t), Index: k, Span: span}
 	case 3:
 		st := &Put{Collection: drawNamed(t), Insert: rapid.Bool().Draw(t, "insert")}
 		if rapid.Bool().Draw(t, "by parameter") {
@@ -255,6 +271,12 @@ func drawStatement(t *rapid.T) Statement {
 			return &Compact{Collection: &c}
 		}
 		return &Compact{}
+	case 10:
+		return &AddField{Collection: drawNamed(t), Field: drawField(t, 0)}
+	case 11:
+		return &DropField{Collection: drawNamed(t), Field: drawNamed(t)}
+	case 12:
+		return &RenameField{Collection: drawNamed(t), Field: drawNamed(t), To: Name{Text: drawName.Filter(notConstant).Draw(t, "to")}}
 	default:
 		return &Collections{}
 	}

@@ -1,0 +1,83 @@
+package doc
+
+import (
+	"math"
+	"strconv"
+	"time"
+)
+
+// MaxSpan is the longest a row may live past its time.
+const MaxSpan = 36500 * 24 * time.Hour
+
+// spanUnits are how a span is written, the largest first.
+var spanUnits = [...]struct {
+	unit byte
+	span time.Duration
+}{{'d', 24 * time.Hour}, {'h', time.Hour}, {'m', time.Minute}, {'s', time.Second}}
+
+// ParseSpan reads a span as the language writes it: a whole number and a unit, s, m, h or d, in either case. It is false
+// for anything else; a span past MaxSpan is longer than that, whatever it was.
+func ParseSpan(text string) (span time.Duration, ok bool) {
+	last := len(text) - 1
+	if last < 1 || text[0] == '+' || text[0] == '-' {
+		return 0, false
+	}
+	for _, u := range spanUnits {
+		if text[last]|0x20 != u.unit {
+			continue
+		}
+		n, err := strconv.ParseUint(text[:last], 10, 64)
+		if n > uint64(math.MaxInt64/u.span) { // which is what ParseUint answers for a number past 64 bits
+			return math.MaxInt64, true
+		}
+		return time.Duration(n) * u.span, err == nil
+	}
+	return 0, false
+}
+
+// FormatSpan is a span of whole seconds in the largest unit that leaves no rest.
+func FormatSpan(span time.Duration) string {
+	for _, u := range spanUnits {
+		if span%u.span == 0 {
+			return strconv.FormatInt(int64(span/u.span), 10) + string(u.unit)
+		}
+	}
+	return span.String()
+}
+
+// IndexName is the field's index as the language writes it, a ttl with its span; empty for none.
+func (f *Field) IndexName() string {
+	if f.Index == IndexTTL {
+		return TTLName(f.Span)
+	}
+	return f.Index.String()
+}
+
+// TTLName is a ttl as the language writes it.
+func TTLName(span time.Duration) string { return IndexTTL.String() + "(" + FormatSpan(span) + ")" }
+
+// TTL is the field that says when a row is gone; nil where there is none.
+func (s *Schema) TTL() *Field {
+	for i := range s.Fields {
+		if s.Fields[i].Index == IndexTTL {
+			return &s.Fields[i]
+		}
+	}
+	return nil
+}
+
+// Deadline is the latest time of a row that is gone at now, both in epoch milliseconds: f is the ttl of the row's
+// collection.
+func (f *Field) Deadline(now int64) int64 {
+	if span := f.Span.Milliseconds(); now >= math.MinInt64+span {
+		return now - span
+	}
+	return math.MinInt64
+}
+
+// Gone tells that the time of d, and the span after it, are over at now, in epoch milliseconds. A document without a
+// time stays.
+func (f *Field) Gone(d Document, now int64) bool {
+	at, ok := d.Field(f.Slot).Timestamp()
+	return ok && at <= f.Deadline(now)
+}

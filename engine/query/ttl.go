@@ -1,0 +1,81 @@
+package query
+
+import (
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/index"
+	"fenec/engine/query/syntax"
+)
+
+// living adds to the tests of a picker's routes that the row is there still. Collections without a ttl are tested for
+// nothing more.
+func (p *picker) living(s *doc.Schema) {
+	ttl := s.TTL()
+	each := func(r *route) {
+		r.test = r.rest
+		if ttl == nil {
+			return
+		}
+		alive := func(f *frame) truth { return truthOf(!ttl.Gone(f.doc, f.now)) }
+		if r.rest == nil {
+			r.test = alive
+		} else {
+			r.test = everyOf([]testFunc{alive, r.rest})
+		}
+	}
+	each(&p.scan)
+	for i := range p.routes {
+		each(&p.routes[i])
+	}
+	for i := range p.walked {
+		each(&p.walked[i])
+	}
+}
+
+// gone are the bounds, in the order of the ttl's field, of the documents whose time is over.
+func (f *frame) gone(ttl *doc.Field) (lo, hi index.Bound) {
+	return aboveNull, index.Bound{Value: doc.TimestampValue(ttl.Deadline(f.now)), Inclusive: true}
+}
+
+// live counts the documents of t that are there still.
+func (f *frame) live(t Table) int {
+	ttl := t.Schema().TTL()
+	if ttl == nil {
+		return t.Len()
+	}
+	return t.Len() - t.Sorted(ttl.Name).Count(f.gone(ttl))
+}
+
+// holds tells that t has a document of that id that is there still.
+func (f *frame) holds(t Table, id int64) bool {
+	d := t.Get(id)
+	if d == nil {
+		return false
+	}
+	ttl := t.Schema().TTL()
+	return ttl == nil || !ttl.Gone(d, f.now)
+}
+
+// dropGone deletes the documents of t that are gone, before what says so is dropped.
+func (f *frame) dropGone(w Writer, t Table) error {
+	ttl := t.Schema().TTL()
+	lo, hi := f.gone(ttl)
+	t.Sorted(ttl.Name).Range(lo, hi, false, f.onGatherID)
+	for n, id := range f.walk.ids {
+		if err := f.pause(n); err != nil {
+			return err
+		}
+		if err := w.Delete(t.Schema().Name, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// oneTTL refuses a ttl beside another of the schema. k is the index to be declared.
+func oneTTL(s *doc.Schema, k doc.IndexKind, kind fail.Kind, pos syntax.Pos) error {
+	if ttl := s.TTL(); ttl != nil && k == doc.IndexTTL {
+		return errorAt(kind, pos, "%s has %s on %s, and a collection has one ttl at most", s.Name, ttl.IndexName(), ttl.Name)
+	}
+	return nil
+}

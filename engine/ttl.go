@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"time"
+
+	"fenec/engine/doc"
+	"fenec/engine/index"
+	"fenec/engine/wal"
+)
+
+// ExpireBlock is how many documents one block of Expire deletes at most.
+const ExpireBlock = 1024
+
+// lookup finds the document of an id; nil where there is none.
+type lookup func(id int64) doc.Document
+
+// lookAt finds the documents of t that are there at now.
+func (t *table) lookAt(now time.Time) lookup { return there(t.Get, t.ttl, now) }
+
+// there finds, of the documents get does, those whose ttl is not over at now.
+func there(get lookup, ttl *doc.Field, now time.Time) lookup {
+	if ttl == nil {
+		return get
+	}
+	at := now.UnixMilli()
+	return func(id int64) doc.Document {
+		if d := get(id); d != nil && !ttl.Gone(d, at) {
+			return d
+		}
+		return nil
+	}
+}
+
+// gone are the bounds, in the index of t's ttl, of the documents whose time is over at now.
+func (t *table) gone(now time.Time) (lo, hi index.Bound) {
+	return index.Bound{}, index.Bound{Value: doc.TimestampValue(t.ttl.Deadline(now.UnixMilli())), Inclusive: true}
+}
+
+// expired counts the documents of t whose ttl is over at now.
+func (t *table) expired(now time.Time) int {
+	if t.ttl == nil {
+		return 0
+	}
+	return t.Sorted(t.ttl.Name).Count(t.gone(now))
+}
+
+// Expire deletes documents whose ttl is over by the clock, and idempotency keys whose time is, ExpireBlock at most, as one
+// block of ordinary deletes, and says how many it deleted. Reads and writes leave such documents out long before; this is what takes them out of the
+// file. Where the database takes no writes, being frozen, failed, closing or for reading only, it deletes none.
+func (db *DB) Expire() (deleted int, err error) {
+	now := db.opts.Clock()
+	if !db.anyExpired(now) {
+		return 0, nil
+	}
+	deleted, ticket, err := db.stageExpired(now)
+	if err == nil {
+		err = db.commit(ticket)
+	}
+	return deleted, err
+}
+
+// anyExpired tells that Expire has something to delete and may.
+func (db *DB) anyExpired(now time.Time) bool {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	if db.writableLocked() != nil {
+		return false
+	}
+	for _, t := range db.tables {
+		if t.expired(now) > 0 {
+			return true
+		}
+	}
+	return db.keysToSweep(now)
+}
+
+// stageExpired deletes what is expired as one block and stages it.
+func (db *DB) stageExpired(now time.Time) (deleted int, ticket wal.Ticket, err error) {
+	db.writer.Lock()
+	defer db.writer.Unlock()
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.writableLocked() != nil {
+		return 0, 0, nil
+	}
+	db.tx.begin(now, nil)
+	defer db.tx.end()
+	for _, name := range db.names {
+		t := db.tables[name]
+		for _, id := range t.firstExpired(now, ExpireBlock-deleted) {
+			if err := db.tx.Delete(name, id); err != nil {
+				return 0, 0, err
+			}
+			deleted++
+		}
+	}
+	swept, err := db.tx.sweepKeys(ExpireBlock - deleted)
+	if err != nil {
+		return 0, 0, err
+	}
+	return deleted + swept, db.tx.land(), nil
+}
+
+// firstExpired lists documents of t whose ttl is over at now, limit at most, those gone longest first.
+func (t *table) firstExpired(now time.Time, limit int) (ids []int64) {
+	if t.ttl == nil || limit == 0 {
+		return nil
+	}
+	lo, hi := t.gone(now)
+	t.Sorted(t.ttl.Name).Range(lo, hi, false, func(id int64) bool {
+		ids = append(ids, id)
+		return len(ids) < limit
+	})
+	return ids
+}
