@@ -112,8 +112,11 @@ func (db *DB) stageBatch(ctx context.Context, o *Once, parsed []*statement, sts 
 func (db *DB) runAllLocked(ctx context.Context, now time.Time, parsed []*statement, sts []Statement, state query.Reader) (results []Result, at int, err error) {
 	results = make([]Result, len(sts))
 	for i, s := range parsed {
+		began := steady()
 		env := query.Env{Ctx: ctx, Params: sts[i].Params, Now: now}
-		if results[i], err = db.runLocked(s, &env, state, nil); err != nil {
+		results[i], err = db.runLocked(s, &env, state, nil)
+		db.ran(s, began, &results[i], err)
+		if err != nil {
 			return nil, i, err
 		}
 	}

@@ -19,6 +19,7 @@
 //	            by compaction's swap, by the start of an image for the blocks staged before it, and by Close
 //	DB.mu       the memory, the tables and the flags; shared by readers, exclusive for the change itself
 //	derived.mu  one index being built by the readers that need it
+//	shapes.mu   what is counted of statements; it is held for nothing else and by nobody who waits
 //	DB.landing  what is staged and not yet known to be on disk
 //
 // The only goroutine is the log's own, which Close stops and waits for.
@@ -53,7 +54,9 @@ type Options struct {
 	StatementTimeout time.Duration
 	// KeyTTL is how long the answer of a write under a key is kept; a day where zero.
 	KeyTTL time.Duration
-	Log    zerolog.Logger
+	// Slow logs a statement that takes longer, by its shape; none where zero.
+	Slow time.Duration
+	Log  zerolog.Logger
 }
 
 func (o Options) withDefaults() Options {
@@ -79,6 +82,7 @@ type DB struct {
 	log  *wal.Log
 
 	statements statements
+	shapes     shapes
 
 	writer   sync.Mutex
 	mu       sync.RWMutex

@@ -25,6 +25,7 @@ func (db *DB) exec(ctx context.Context, o *Once, st Statement, dst []byte) (res 
 	if err != nil {
 		return Result{}, nil, err
 	}
+	began := steady()
 	ctx = db.timed(ctx)
 	env := query.Env{Ctx: ctx, Params: st.Params}
 	switch {
@@ -34,6 +35,9 @@ func (db *DB) exec(ctx context.Context, o *Once, st Statement, dst []byte) (res 
 		res, kept, err = db.execWrite(o, s, &env, dst)
 	default:
 		res, err = db.execRead(s, &env, dst)
+	}
+	if kept == nil {
+		db.ran(s, began, &res, err)
 	}
 	return res, kept, stopped(ctx, err)
 }

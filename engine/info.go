@@ -30,8 +30,8 @@ type Stats struct {
 	FileBytes int64
 	// LiveBytes are the documents' own: what a compact leaves of the file, about.
 	LiveBytes int64
-	// MemoryBytes is what the database holds in the heap: the mirror of its file, the indexes built and
-	// the statements kept.
+	// MemoryBytes is what the database holds in the heap: the mirror of its file, the indexes built,
+	// the statements kept and what is counted of them.
 	MemoryBytes int64
 	Frozen      bool
 	Failed      error // the storage error that stopped writes, nil where none did
@@ -45,7 +45,7 @@ func (db *DB) Stats() Stats {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	s := Stats{
-		Seq: db.seq, FileBytes: db.log.Size(), MemoryBytes: fixedBytes + db.memory.bytes() + db.statements.bytes(),
+		Seq: db.seq, FileBytes: db.log.Size(), MemoryBytes: fixedBytes + db.memory.bytes() + db.statements.bytes() + db.shapes.bytes.Load(),
 		Frozen: db.frozen, Failed: db.failed,
 	}
 	for name, t := range db.tables {

@@ -29,6 +29,7 @@ type statements struct {
 type statement struct {
 	tree    syntax.Statement
 	planned atomic.Pointer[planned]
+	count   atomic.Pointer[shapeCount] // what counted it last
 }
 
 type planned struct {

@@ -152,6 +152,7 @@ var (
 	routeQuery       = route{methodPost, (*call).query}
 	routeBatch       = route{methodPost, (*call).batch}
 	routeSchema      = route{methodGet, (*call).schema}
+	routeStats       = route{methodGet | methodDelete, (*call).statementStats}
 	routeCollection  = route{methodGet | methodPost | methodPatch | methodDelete, (*call).collection}
 	routeAll         = route{methodPatch | methodDelete, (*call).collection}
 )
@@ -159,7 +160,6 @@ var (
 // laterPaths are the paths of a tenant's surface that this version does not have.
 var laterPaths = map[string]string{
 	"_changes":     "change data capture, /_changes,",
-	"_stats":       "the statistics of statements, /_stats,",
 	"_whoami":      "/_whoami",
 	"_replication": "replication",
 }
@@ -207,6 +207,9 @@ func findRoute(path segments) (where *route, collection []byte, err error) {
 		return where, nil, nil
 	}
 	if first[0] == '_' {
+		if string(first) == "_stats" && path.count == 2 && string(path.at[1]) == "statements" {
+			return &routeStats, nil, nil
+		}
 		if what, ok := laterPaths[string(first)]; ok {
 			return nil, nil, later(what)
 		}
