@@ -67,7 +67,7 @@ func (db *DB) batchRead(ctx context.Context, parsed []*statement, sts []Statemen
 }
 
 func (db *DB) batchWrite(ctx context.Context, o *Once, parsed []*statement, sts []Statement) ([]Result, *Kept, int, error) {
-	if kept, err := db.ranBefore(o); kept != nil || err != nil {
+	if kept, err := db.RanBefore(o); kept != nil || err != nil {
 		return nil, kept, -1, err
 	}
 	results, kept, at, ticket, err := db.stageBatch(ctx, o, parsed, sts)

@@ -53,7 +53,7 @@ func (db *DB) execRead(s *statement, env *query.Env, dst []byte) (Result, error)
 }
 
 func (db *DB) execWrite(o *Once, s *statement, env *query.Env, dst []byte) (Result, *Kept, error) {
-	if kept, err := db.ranBefore(o); kept != nil || err != nil {
+	if kept, err := db.RanBefore(o); kept != nil || err != nil {
 		return Result{}, kept, err
 	}
 	built := db.watch(s)

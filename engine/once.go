@@ -55,9 +55,9 @@ func (db *DB) BatchOnce(ctx context.Context, o *Once, sts []Statement) (results 
 	return db.batch(ctx, o, sts)
 }
 
-// ranBefore is the answer kept under the key of o, nil where the write is yet to run or there is no key. It serves a
-// database that takes no writes too.
-func (db *DB) ranBefore(o *Once) (*Kept, error) {
+// RanBefore is the answer kept under the key of o, nil where the write is yet to run or o is nil. A database that takes
+// no writes answers it too.
+func (db *DB) RanBefore(o *Once) (*Kept, error) {
 	if o == nil {
 		return nil, nil
 	}

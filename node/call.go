@@ -73,7 +73,7 @@ func (c *call) appendParam(dst []byte, v doc.Value) []byte {
 func (c *call) execText(grows bool, answer func(*call, *engine.Result) http1.Answer) (http1.Answer, error) {
 	if grows {
 		if err := c.node.checkGrowth(c.tenant); err != nil {
-			return http1.Answer{}, err
+			return c.ranBefore(err)
 		}
 	}
 	return c.exec(engine.Statement{Text: string(c.text), Params: c.params}, answer)

@@ -98,6 +98,26 @@ func (c *call) execBatch(statements []engine.Statement) (a http1.Answer, complet
 	return c.answerBatch(results), 0, 0, nil
 }
 
+// ranBefore is the answer of a write that the node would not run now, for want of memory, where it ran before under the
+// same key; otherwise refused.
+func (c *call) ranBefore(refused error) (http1.Answer, error) {
+	if !c.keyed {
+		return http1.Answer{}, refused
+	}
+	o, err := c.once(nil)
+	if err != nil {
+		return http1.Answer{}, err
+	}
+	kept, err := c.tenant.db.RanBefore(o)
+	switch {
+	case err != nil:
+		return http1.Answer{}, err
+	case kept != nil:
+		return replay(kept), nil
+	}
+	return http1.Answer{}, refused
+}
+
 // replay is the answer of a write that ran before.
 func replay(k *engine.Kept) http1.Answer {
 	return http1.Answer{

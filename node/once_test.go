@@ -162,3 +162,26 @@ func TestAnIdleTenantIsRidOfKeysWhoseTimeIsOver(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A node that has no memory for more writes still says what became of those it ran.
+func TestATenantPastItsMemoryReplays(t *testing.T) {
+	r := start(t, Config{})
+	r.fill("x", 1)
+	writes := []struct{ path, body string }{
+		{"/c", `{"n": 2}`},
+		{"/query", `{"query": "put c {n: 3}"}`},
+		{"/batch", `{"query": "put c {n: 4}"}`},
+	}
+	firsts := make([]reply, len(writes))
+	for i, w := range writes {
+		firsts[i] = r.do("POST", "/t/x"+w.path, w.body, "Idempotency-Key", fmt.Sprint(i))
+	}
+	r.stop()
+	r = start(t, Config{Dir: r.dir, MaxMemory: 1})
+	for i, w := range writes {
+		sameAnswer(t, w.path, firsts[i], r.do("POST", "/t/x"+w.path, w.body, "Idempotency-Key", fmt.Sprint(i)))
+		r.want(422, "POST", "/t/x"+w.path, w.body+" ", "Idempotency-Key", fmt.Sprint(i))
+		r.want(507, "POST", "/t/x"+w.path, w.body, "Idempotency-Key", "new")
+		r.want(507, "POST", "/t/x"+w.path, w.body)
+	}
+}

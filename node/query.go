@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"errors"
 	"io"
 
 	"fenec/engine"
@@ -27,10 +28,12 @@ func (c *call) query() http1.Answer {
 		return c.node.answerError(c.request, err)
 	}
 	st := engine.Statement{Text: text, Params: c.params}
-	if _, err := c.checkGrowth(st); err != nil {
-		return c.node.answerError(c.request, err)
+	var a http1.Answer
+	if _, err = c.checkGrowth(st); err != nil {
+		a, err = c.ranBefore(err)
+	} else {
+		a, err = c.exec(st, (*call).answer)
 	}
-	a, err := c.exec(st, (*call).answer)
 	if err != nil {
 		return c.node.answerError(c.request, err)
 	}
@@ -47,8 +50,15 @@ func (c *call) batch() http1.Answer {
 	if err != nil {
 		return c.failedBatch(err, 0, len(statements))
 	}
-	if at, err := c.checkGrowth(statements...); err != nil {
-		return c.failedBatch(err, 0, at)
+	if at, full := c.checkGrowth(statements...); full != nil {
+		a, err := c.ranBefore(full)
+		switch {
+		case err == nil:
+			return a
+		case errors.Is(err, full):
+			return c.failedBatch(full, 0, at)
+		}
+		return c.node.answerError(c.request, err)
 	}
 	a, completed, at, err := c.execBatch(statements)
 	switch {
