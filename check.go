@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/urfave/cli/v2"
 
@@ -39,6 +40,9 @@ func runCheck(c *cli.Context) error {
 	}
 	path, salvage := c.Args().First(), c.String("salvage")
 	report, err := engine.Check(vfs.OS, path, salvage)
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("--salvage wants a new file, and there is %s already", salvage)
+	}
 	if err != nil {
 		return fmt.Errorf("%s cannot be checked: %s", path, plain(err))
 	}

@@ -90,8 +90,8 @@ func TestImport(t *testing.T) {
 			t.Fatalf("%+v, want exit code 0 and %d bad lines", got, len(wantLines))
 		}
 		for i, want := range wantLines {
-			if !strings.HasPrefix(lines[i], want) {
-				t.Errorf("bad line %d is %q, want %q", i, lines[i], want)
+			if !strings.HasPrefix(lines[i], want) || strings.Contains(lines[i], " line 1 column ") {
+				t.Errorf("bad line %d is %q, want %q and no place in a statement", i, lines[i], want)
 			}
 		}
 		if got.stdout != "imported 3 documents into c in TIME, left out 6 bad lines\n" {

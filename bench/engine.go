@@ -1,16 +1,10 @@
 package main
 
 import (
-	"context"
-	"database/sql"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
-	"fenec/engine"
 	"fenec/engine/doc"
-
-	_ "github.com/mattn/go-sqlite3" // the peer
 )
 
 const filterRows = 100_000
@@ -75,7 +69,18 @@ func engineFigures(r *report) error {
 			peer: side{"SQLite", lite.query(5000, `select id, title, year, rank, done, tag from pages order by year desc limit 20`)},
 		},
 		{
-			name: "lookup of an equal value in a hash index",
+			name: "lookup of 3 of 100 000 children for each of 20 parents", atLeast: 2,
+			ours: side{"fenec", ours.query(2000, `get parents limit 20 lookup children on parent limit 3`)},
+			peer: side{"SQLite, a correlated subquery", lite.query(2000, `select id, (select json_group_array(json_object('id', id, 'parent', parent, 'title', title))
+				from (select * from children where parent = parents.id limit 3)), 0, 0, 0, 0 from parents limit 20`)},
+		},
+		{
+			name: "100 000 rows into 100 groups, count and sum",
+			ours: side{"fenec", ours.query(20, `get groups select tag, count(*), sum(year) group tag`)},
+			peer: side{"SQLite", lite.query(20, `select 0, tag, count(*), sum(year), 0, 0 from groups group by tag`)},
+		},
+		{
+			name: "an equal value found in a hash index",
 			ours: side{"fenec", ours.query(5000, `get hashed where year = 7919`)},
 			peer: side{"SQLite", lite.query(5000, `select id, title, year, rank, done, tag from hashed where year = 7919`)},
 		},
@@ -103,180 +108,6 @@ const (
 	putCalls = 100_000
 	getCalls = 100_000
 )
-
-// ours is a database on a file of memory.
-type ours struct {
-	db  *engine.DB
-	dst []byte
-}
-
-func newOurs() (*ours, error) {
-	db, err := engine.Create("bench.fenec", engine.Options{FS: memoryFS{}})
-	if err != nil {
-		return nil, err
-	}
-	o := &ours{db: db}
-	fields := `(title text, year int%s, rank float, done bool, tag text)`
-	for name, index := range map[string]string{"notes": "", "pages": " @sorted", "hashed": " @hash", "puts": ""} {
-		if err := o.exec(`create collection ` + name + ` ` + fmt.Sprintf(fields, index)); err != nil {
-			return nil, err
-		}
-	}
-	for _, name := range []string{"notes", "pages", "hashed"} {
-		for i := range filterRows {
-			if err := o.exec(`put `+name+` {title: $1, year: $2, rank: $3, done: $4, tag: $5}`, rowOf(i).params()...); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return o, nil
-}
-
-func (o *ours) close() { o.db.Close() }
-
-func (o *ours) exec(text string, params ...doc.Value) error {
-	res, err := o.db.Exec(context.Background(), engine.Statement{Text: text, Params: params}, o.dst[:0])
-	if res.Body != nil {
-		o.dst = res.Body
-	}
-	return err
-}
-
-func (o *ours) puts() (float64, error) {
-	if err := o.exec(`del puts`); err != nil {
-		return 0, err
-	}
-	params := rowOf(7).params()
-	return timed(putCalls, func(i int) error {
-		params[1].N = uint64(i)
-		return o.exec(`put puts {title: $1, year: $2, rank: $3, done: $4, tag: $5}`, params...)
-	})
-}
-
-func (o *ours) gets() (float64, error) {
-	at := rand.New(rand.NewPCG(1, 2))
-	params := []doc.Value{integer(0)}
-	return timed(getCalls, func(int) error {
-		params[0].N = at.Uint64N(filterRows) + 1
-		return o.exec(`get notes where id = $1`, params...)
-	})
-}
-
-func (o *ours) query(n int, text string) func() (float64, error) {
-	return func() (float64, error) {
-		if err := o.exec(text); err != nil { // the index is there before the clock runs
-			return 0, err
-		}
-		return timed(n, func(int) error { return o.exec(text) })
-	}
-}
-
-// sqlite is SQLite's database in memory, one connection.
-type sqlite struct {
-	db       *sql.DB
-	put, get *sql.Stmt
-}
-
-func newSQLite() (*sqlite, error) {
-	db, err := sql.Open("sqlite3", ":memory:")
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(1)
-	for _, name := range []string{"notes", "pages", "hashed", "puts"} {
-		if _, err := db.Exec(`create table ` + name + ` (id integer primary key, title text, year integer, rank real, done integer, tag text)`); err != nil {
-			return nil, err
-		}
-	}
-	for _, name := range []string{"pages", "hashed"} {
-		if _, err := db.Exec(`create index ` + name + `_year on ` + name + ` (year)`); err != nil {
-			return nil, err
-		}
-	}
-	for _, name := range []string{"notes", "pages", "hashed"} {
-		st, err := db.Prepare(`insert into ` + name + ` (title, year, rank, done, tag) values (?, ?, ?, ?, ?)`)
-		if err != nil {
-			return nil, err
-		}
-		for i := range filterRows {
-			r := rowOf(i)
-			if _, err := st.Exec(r.title, r.year, r.rank, r.done, r.tag); err != nil {
-				return nil, err
-			}
-		}
-	}
-	s := &sqlite{db: db}
-	if s.put, err = db.Prepare(`insert into puts (title, year, rank, done, tag) values (?, ?, ?, ?, ?)`); err != nil {
-		return nil, err
-	}
-	s.get, err = db.Prepare(`select id, title, year, rank, done, tag from notes where id = ?`)
-	return s, err
-}
-
-func (s *sqlite) close() { s.db.Close() }
-
-func (s *sqlite) puts() (float64, error) {
-	if _, err := s.db.Exec(`delete from puts`); err != nil {
-		return 0, err
-	}
-	r := rowOf(7)
-	return timed(putCalls, func(i int) error {
-		_, err := s.put.Exec(r.title, i, r.rank, r.done, r.tag)
-		return err
-	})
-}
-
-func (s *sqlite) gets() (float64, error) {
-	at := rand.New(rand.NewPCG(1, 2))
-	return timed(getCalls, func(int) error {
-		rows, err := s.get.Query(at.Int64N(filterRows) + 1)
-		if err != nil {
-			return err
-		}
-		return scanAll(rows)
-	})
-}
-
-func (s *sqlite) query(n int, text string) func() (float64, error) {
-	return func() (float64, error) {
-		st, err := s.db.Prepare(text)
-		if err != nil {
-			return 0, err
-		}
-		defer st.Close()
-		return timed(n, func(int) error {
-			rows, err := st.Query()
-			if err != nil {
-				return err
-			}
-			return scanAll(rows)
-		})
-	}
-}
-
-func (s *sqlite) count(n int, text string) func() (float64, error) {
-	return func() (float64, error) {
-		st, err := s.db.Prepare(text)
-		if err != nil {
-			return 0, err
-		}
-		defer st.Close()
-		var found int
-		return timed(n, func(int) error { return st.QueryRow().Scan(&found) })
-	}
-}
-
-func scanAll(rows *sql.Rows) error {
-	defer rows.Close()
-	var r row
-	var id int64
-	for rows.Next() {
-		if err := rows.Scan(&id, &r.title, &r.year, &r.rank, &r.done, &r.tag); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
 
 func text(s string) doc.Value { return doc.Value{Kind: doc.Text, B: []byte(s)} }
 

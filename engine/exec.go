@@ -161,3 +161,9 @@ func (db *DB) CheckCondition(text string) error {
 	_, err := syntax.ParseCondition(text)
 	return err
 }
+
+// CheckHaving parses text as one condition of groups, the whole of it.
+func (db *DB) CheckHaving(text string) error {
+	_, err := syntax.ParseHaving(text)
+	return err
+}

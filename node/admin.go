@@ -73,8 +73,11 @@ func (n *Node) serveAdmin(r *http1.Request, path segments) http1.Answer {
 		return a
 	}
 	if r.Method != "GET" && r.Method != "HEAD" {
-		n.log.Info().Bytes("request", r.ID).Str("client", n.client(r)).
-			Str("method", r.Method).Str("tenant", name).Str("what", last).Msg("admin")
+		event := n.log.Info().Bytes("request", r.ID).Str("client", n.client(r)).Str("method", r.Method).Str("tenant", name)
+		if last != "" {
+			event.Str("what", last)
+		}
+		event.Msg("an admin request")
 	}
 	return one.serve(n, r, name)
 }

@@ -33,7 +33,7 @@ func newBudget(c Config) budget {
 		limit = int64(min(r.Cur, 1<<30))
 	}
 	free := limit - reservedDescriptors
-	connections := max(min(int64(c.MaxConnections), free/2), leastShare)
+	connections := min(int64(c.MaxConnections), max(free/2, leastShare))
 	return budget{
 		connections: int(connections),
 		tenants:     max(free-connections, leastShare),

@@ -30,6 +30,7 @@ type call struct {
 	text   []byte      // the statement being written
 	params []doc.Value // its parameters
 	values []byte      // what parameters point into where the request's own bytes do not do
+	levels []level     // of lookup
 	clauses
 }
 

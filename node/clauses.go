@@ -13,6 +13,8 @@ import (
 type clauses struct {
 	condition []byte // what stands behind where, empty where there is no filter
 	selected  []byte // behind select, empty for all fields
+	grouped   []byte // behind group, empty for none
+	having    []byte // behind having, empty for none
 	ordered   []byte // behind order
 	limit     doc.Value
 	offset    doc.Value
@@ -20,11 +22,11 @@ type clauses struct {
 }
 
 func (c *clauses) emptied() clauses {
-	return clauses{condition: kept(c.condition), selected: kept(c.selected), ordered: kept(c.ordered)}
+	return clauses{condition: kept(c.condition), selected: kept(c.selected), ordered: kept(c.ordered), grouped: kept(c.grouped), having: kept(c.having)}
 }
 
 // keys is a set of the keys of a query string that are no field.
-type keys uint8
+type keys uint16
 
 const (
 	keySelect keys = 1 << iota
@@ -33,10 +35,16 @@ const (
 	keyOffset
 	keyCount
 	keyWhere
+	keyGroup
+	keyHaving
+	keyLookup
+	keyOn
+	keyParent
+	keyRequired
 )
 
 func (k keys) String() string {
-	for i, name := range [...]string{"select", "order", "limit", "offset", "count", "where"} {
+	for i, name := range [...]string{"select", "order", "limit", "offset", "count", "where", "group", "having", "lookup", "on", "parent", "required"} {
 		if k == 1<<i {
 			return name
 		}
@@ -47,6 +55,11 @@ func (k keys) String() string {
 // readQuery reads the request's query string: the keys of allowed, and filters, of which the parameters become the
 // statement's.
 func (c *call) readQuery(allowed keys) error {
+	if allowed&keyLookup != 0 {
+		if err := c.readLevels(); err != nil {
+			return err
+		}
+	}
 	rest := c.request.Query
 	for len(rest) > 0 {
 		var pair []byte
@@ -62,7 +75,12 @@ func (c *call) readQuery(allowed keys) error {
 		if value, c.values, err = unescape(c.values, value, true); err != nil {
 			return err
 		}
-		if err := c.readKey(key, value, assigned, allowed); err != nil {
+		if l, of := c.levelOf(key); l != nil {
+			err = c.readLevelKey(l, of, value, assigned)
+		} else {
+			err = c.readKey(key, value, assigned, allowed)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -94,11 +112,11 @@ func (c *call) readKey(key, value []byte, assigned bool, allowed keys) error {
 		}
 		which, assigned = keyCount, true
 	case "lookup":
-		return later("lookup")
+		which = keyLookup
 	case "group":
-		return later("group")
+		which = keyGroup
 	case "having":
-		return later("having")
+		which = keyHaving
 	}
 	if !assigned {
 		return fail.New(fail.Invalid, "%s has no value: want %s=...", quoted(key), clipped(key))
@@ -109,6 +127,11 @@ func (c *call) readKey(key, value []byte, assigned bool, allowed keys) error {
 	if allowed&which == 0 {
 		return fail.New(fail.Invalid, "%s does not go with this method", which)
 	}
+	return c.give(which, value)
+}
+
+// give reads a key that is no field.
+func (c *call) give(which keys, value []byte) error {
 	if c.given&which != 0 {
 		return fail.New(fail.Invalid, "%s is given twice", which)
 	}
@@ -124,6 +147,11 @@ func (c *call) clause(which keys, value []byte) (err error) {
 		return c.readOrder(value)
 	case keyWhere:
 		return c.readWhere(value)
+	case keyGroup:
+		c.grouped = append(c.grouped, value...)
+		return checkField("group", value)
+	case keyHaving:
+		return c.readHaving(value)
 	case keyLimit:
 		c.limit, err = wholeNumber("limit", value)
 	case keyOffset:
@@ -132,7 +160,7 @@ func (c *call) clause(which keys, value []byte) (err error) {
 	return err
 }
 
-// readSelect reads `a,b.c`, or `*`.
+// readSelect reads `a,b.c,sum(d)`, or `*`.
 func (c *call) readSelect(list []byte) error {
 	if string(list) == "*" {
 		return nil
@@ -141,10 +169,7 @@ func (c *call) readSelect(list []byte) error {
 		var item []byte
 		item, list, more = bytes.Cut(list, comma)
 		item = bytes.TrimSpace(item)
-		if bytes.IndexByte(item, '(') >= 0 {
-			return later("an aggregate or expression in select, " + clipped(item) + ",")
-		}
-		if err := checkPath("select", item); err != nil {
+		if err := checkColumn("select", item); err != nil {
 			return err
 		}
 		if len(c.selected) > 0 {
@@ -174,10 +199,7 @@ func (c *call) readOrder(list []byte) error {
 				return later("a collation in order, " + clipped(item) + ",")
 			}
 		}
-		if bytes.IndexByte(path, '(') >= 0 {
-			return later("an aggregate in order, " + clipped(item) + ",")
-		}
-		if err := checkPath("order", path); err != nil {
+		if err := checkColumn("order", path); err != nil {
 			return err
 		}
 		if len(c.ordered) > 0 {
@@ -196,6 +218,15 @@ func (c *call) readWhere(text []byte) error {
 	}
 	c.and()
 	c.condition = append(append(append(c.condition, '('), text...), "\n)"...)
+	return nil
+}
+
+// readHaving takes a condition of groups as it is, checked as that of where is.
+func (c *call) readHaving(text []byte) error {
+	if err := c.tenant.db.CheckHaving(string(text)); err != nil {
+		return err
+	}
+	c.having = append(append(append(c.having, '('), text...), "\n)"...)
 	return nil
 }
 
@@ -234,6 +265,35 @@ func checkPath(where string, path []byte) error {
 		return fail.New(fail.NotFound, "there is no field %s: the word is a value", clipped(path))
 	}
 	return nil
+}
+
+// checkColumn is checkPath where an aggregate of a field may stand too.
+func checkColumn(where string, item []byte) error {
+	open := bytes.IndexByte(item, '(')
+	if open < 0 {
+		return checkPath(where, item)
+	}
+	name, arg, closed := item[:open], item[open+1:], item[len(item)-1] == ')'
+	switch strings.ToLower(string(name)) {
+	case "count", "sum", "avg", "min", "max":
+	default:
+		closed = false
+	}
+	if !closed {
+		return fail.New(fail.Invalid, "%s wants fields, paths and aggregates (count, sum, avg, min or max of a field), got %s", where, quoted(item))
+	}
+	if arg = arg[:len(arg)-1]; string(arg) == "*" {
+		return nil // of count; the statement is told which
+	}
+	return checkField(clipped(name), arg)
+}
+
+// checkField tells whether a part of a query string names a field, so that it may stand in a statement.
+func checkField(where string, name []byte) error {
+	if !isName(name) {
+		return fail.New(fail.Invalid, "%s wants the name of a field, got %s", where, quoted(name))
+	}
+	return checkPath(where, name)
 }
 
 // isConstant tells the names that FenecQL reads as values.

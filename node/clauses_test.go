@@ -14,7 +14,7 @@ import (
 // translate reads a query string as GET does, but for where=.
 func translate(query string) (c *call, err error) {
 	c = &call{request: &http1.Request{Query: []byte(query)}}
-	return c, c.readQuery(keySelect | keyOrder | keyLimit | keyOffset | keyCount | keyWhere)
+	return c, c.readQuery(keySelect | keyOrder | keyLimit | keyOffset | keyCount | keyWhere | keyGroup | keyLookup)
 }
 
 func (c *call) describe() string {
@@ -25,6 +25,9 @@ func (c *call) describe() string {
 	}
 	if len(c.selected) > 0 {
 		fmt.Fprintf(&b, " select %s", c.selected)
+	}
+	if len(c.grouped) > 0 {
+		fmt.Fprintf(&b, " group %s", c.grouped)
 	}
 	if len(c.ordered) > 0 {
 		fmt.Fprintf(&b, " order %s", c.ordered)
@@ -67,6 +70,7 @@ func TestAQueryStringBecomesConditions(t *testing.T) {
 		"a plus is a space":                         {"a=eq.b+c%2B", "a = $1 " + u + ":b c+"},
 		"empty pairs are skipped":                   {"&&a=1&&", "a = $1 " + u + ":1"},
 		"select, order, limit, offset":              {"select=a,b.c&order=a.desc,b,c.asc&limit=10&offset=5", " select a,b.c order a desc,b ,c asc limit 10 offset 5"},
+		"aggregates and groups":                     {"select=a,count(*),sum(b)&group=a&order=sum(b).desc,count", " select a,count(*),sum(b) group a order sum(b) desc,count "},
 		"select of everything":                      {"select=*", ""},
 		"an order by a field called desc":           {"order=desc", " order desc "},
 		"a field called count":                      {"count=eq.5", "count = $1 " + u + ":5"},
@@ -118,18 +122,33 @@ func TestAQueryStringThatMakesNoSenseIsRefused(t *testing.T) {
 		"select twice":                       {"select=a&select=b", fail.Invalid, "twice"},
 		"select of nothing":                  {"select=", fail.Invalid, "select"},
 		"select of a statement":              {"select=a+from+b", fail.Invalid, "select"},
-		"an aggregate":                       {"select=count(*)", fail.Unsupported, "aggregate"},
+		"a call that is no aggregate":        {"select=lower(a)", fail.Invalid, "aggregates"},
+		"an aggregate of a path":             {"select=sum(a.b)", fail.Invalid, "field"},
+		"an aggregate that is not closed":    {"select=sum(a", fail.Invalid, "aggregates"},
+		"an aggregate of nothing":            {"select=sum()", fail.Invalid, "sum"},
+		"an aggregate of a statement":        {"select=sum(a) from b--)", fail.Invalid, "field"},
+		"a group by a path":                  {"group=a.b", fail.Invalid, "group"},
+		"a group by two fields":              {"group=a,b", fail.Invalid, "group"},
+		"group given twice":                  {"group=a&group=b", fail.Invalid, "twice"},
 		"an order by a statement":            {"order=a+limit+1", fail.Invalid, "order"},
 		"an order that is nothing but desc.": {"order=.desc", fail.Invalid, "order"},
-		"an order by an aggregate":           {"order=sum(total).desc", fail.Unsupported, "aggregate"},
+		"an order by no aggregate":           {"order=lower(total).desc", fail.Invalid, "aggregates"},
 		"a collation":                        {"order=name.und.asc", fail.Unsupported, "collation"},
 		"a limit that is no number":          {"limit=x", fail.Invalid, "limit"},
 		"a limit below zero":                 {"limit=-1", fail.Invalid, "limit"},
 		"an empty limit":                     {"limit=", fail.Invalid, "limit"},
 		"a limit past 64 bits":               {"limit=9223372036854775808", fail.Invalid, "limit"},
-		"lookup":                             {"lookup=reviews", fail.Unsupported, "lookup"},
-		"group":                              {"group=a", fail.Unsupported, "group"},
-		"having":                             {"having=a", fail.Unsupported, "having"},
+		"a lookup of no name":                {"lookup=a,", fail.Invalid, "lookup"},
+		"a lookup of a statement":            {"lookup=a+on+b", fail.Invalid, "lookup"},
+		"lookup given twice":                 {"lookup=a&lookup=b", fail.Invalid, "twice"},
+		"a lookup on a path":                 {"lookup=r&r.on=a.b", fail.Invalid, "on"},
+		"a lookup on a statement":            {"lookup=r&r.on=a+limit+1", fail.Invalid, "on"},
+		"a lookup with a parent of no name":  {"lookup=r&r.parent=1", fail.Invalid, "parent"},
+		"a level's key without a value":      {"lookup=r&r.stars", fail.Invalid, "r.stars"},
+		"a level's key given twice":          {"r.limit=1&r.limit=2&lookup=r", fail.Invalid, "twice"},
+		"a level's limit that is no number":  {"lookup=r&r.limit=x", fail.Invalid, "limit"},
+		"a level's required that is no bool": {"lookup=r&r.required=x", fail.Invalid, "r.required"},
+		"a level's filter by no field":       {"lookup=r&r.a-b=1", fail.Invalid, "a-b"},
 		"like of an end":                     {"a=like.*x", fail.Unsupported, "like"},
 		"like of a middle":                   {"a=like.x*y", fail.Unsupported, "like"},
 		"like of any one character":          {"a=like.x_", fail.Unsupported, "like"},

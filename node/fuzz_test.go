@@ -138,8 +138,9 @@ func FuzzQueryString(f *testing.F) {
 	for _, seed := range []string{
 		"id=eq.1", "n=not.in.(1,2)&select=n,meta.a.b&order=n.desc&limit=1&offset=1", "count&s=like.a*", "where=n+%3E+1+or+s+is+null",
 		`s=in.("a,b","\"",)`, "l=has.a&meta.a=is.null&t=gt.2020-01-01", "y=eq.AAAA&b=true&f=lt.1e400", "where=(n=1)--", "meta.a.b=eq.{\"a\":[1]}",
-		"select=*&order=meta.a,f.asc", "n=gt.99999999999999999999", "%6e=1&&n=2", "n=%00", "=&.=.&a..b=c", "true=1&null=is.null", "where=n=$1", "lookup=d",
+		"select=*&order=meta.a,f.asc", "n=gt.99999999999999999999", "%6e=1&&n=2", "n=%00", "=&.=.&a..b=c", "true=1&null=is.null", "where=n=$1", "lookup=d", "lookup=c,d&c.on=n&d.on=id&d.parent=n&d.required&c.s=like.a*&d.where=1=1", "d.limit=2&lookup=d&d.on=id&d.order=n.desc&count",
 		"s=like.%F4%8F%BF%BF*&s=not.like.*1*", "n=eq.1&n=eq.1&n=eq.1", "where=s%20~%20'a'&where=1", "order=n.und.desc",
+		"select=s,count(*),sum(n)&group=s&having=count(*)>1&order=sum(n).desc", "having=1)--&group=n&select=n", "select=max(*)&having=max(n)",
 	} {
 		f.Add(seed)
 	}

@@ -41,28 +41,19 @@ func (c *call) collection() http1.Answer {
 
 // rows is GET /C.
 func (c *call) rows() (http1.Answer, error) {
-	if err := c.readQuery(keySelect | keyOrder | keyLimit | keyOffset | keyCount | keyWhere); err != nil {
+	if err := c.readQuery(keySelect | keyOrder | keyLimit | keyOffset | keyCount | keyWhere | keyGroup | keyHaving | keyLookup); err != nil {
 		return http1.Answer{}, err
 	}
-	if c.counting() && c.given&^(keyCount|keyWhere) != 0 {
-		return http1.Answer{}, fail.New(fail.Invalid, "count goes with filters only, not with select, order, limit or offset")
+	if c.counting() && c.given&^(keyCount|keyWhere|keyLookup) != 0 {
+		return http1.Answer{}, fail.New(fail.Invalid, "count goes with filters and required lookups only, not with select, group, having, order, limit or offset")
 	}
 	c.text = append(append(c.text, "get "...), c.name...)
-	if len(c.selected) > 0 {
-		c.text = append(append(c.text, " select "...), c.selected...)
-	}
-	c.appendWhere()
-	if len(c.ordered) > 0 {
-		c.text = append(append(c.text, " order "...), c.ordered...)
-	}
-	if c.given&keyLimit != 0 {
-		c.text = c.appendParam(append(c.text, " limit "...), c.limit)
-	}
-	if c.given&keyOffset != 0 {
-		c.text = c.appendParam(append(c.text, " offset "...), c.offset)
-	}
+	c.appendClauses(&c.clauses)
 	if c.counting() {
 		c.text = append(c.text, " count"...)
+	}
+	if err := c.appendLevels(); err != nil {
+		return http1.Answer{}, err
 	}
 	return c.execText(false, (*call).found)
 }
@@ -76,6 +67,31 @@ func (c *call) found(res *engine.Result) http1.Answer {
 		body = body[1 : len(body)-1] // the one row, out of its list
 	}
 	return http1.Answer{Status: 200, Headers: http1.JSON, Body: body}
+}
+
+// appendClauses appends what a query string says of the rows of one level.
+func (c *call) appendClauses(of *clauses) {
+	if len(of.selected) > 0 {
+		c.text = append(append(c.text, " select "...), of.selected...)
+	}
+	if len(of.condition) > 0 {
+		c.text = append(append(c.text, " where "...), of.condition...)
+	}
+	if len(of.grouped) > 0 {
+		c.text = append(append(c.text, " group by "...), of.grouped...)
+	}
+	if len(of.having) > 0 {
+		c.text = append(append(c.text, " having "...), of.having...)
+	}
+	if len(of.ordered) > 0 {
+		c.text = append(append(c.text, " order by "...), of.ordered...)
+	}
+	if of.given&keyLimit != 0 {
+		c.text = c.appendParam(append(c.text, " limit "...), of.limit)
+	}
+	if of.given&keyOffset != 0 {
+		c.text = c.appendParam(append(c.text, " offset "...), of.offset)
+	}
 }
 
 func (c *call) appendWhere() {

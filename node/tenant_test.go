@@ -168,6 +168,12 @@ func TestDescriptorsAreSharedSoThatAnIdleTenantIsAlwaysFound(t *testing.T) {
 	}
 }
 
+func TestFewConnectionsAreAsManyAsAskedFor(t *testing.T) {
+	if b := newBudget(Config{MaxConnections: 1}); b.connections != 1 {
+		t.Errorf("%d connections, want the 1 that --max-connections says", b.connections)
+	}
+}
+
 // exhausted is a file system without a descriptor left for the first few files opened.
 type exhausted struct {
 	vfs.FS

@@ -50,10 +50,10 @@ var schema = []string{
 func openDirectory(fs vfs.FS, path string, o engine.Options, open func(name, addr, token string) (*node, error)) (*directory, error) {
 	lock, err := fs.Lock(path + ".lock")
 	if errors.Is(err, vfs.ErrLocked) {
-		return nil, errors.New("the directory is in use by another router")
+		return nil, fmt.Errorf("the directory %s is in use by another router", path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the directory cannot be locked: %s", vfs.Reason(err))
+		return nil, fmt.Errorf("the directory %s cannot be locked: %s", path, vfs.Reason(err))
 	}
 	d := &directory{lock: lock, log: o.Log, open: open}
 	d.nodes.Store(&map[string]*node{})
@@ -68,7 +68,7 @@ func openDirectory(fs vfs.FS, path string, o engine.Options, open func(name, add
 	}
 	if err != nil {
 		d.close() // what stopped the opening is what counts
-		return nil, fmt.Errorf("the directory cannot be opened: %w", err)
+		return nil, fmt.Errorf("the directory %s cannot be opened: %w", path, err)
 	}
 	return d, nil
 }

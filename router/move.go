@@ -82,12 +82,12 @@ func (rt *Router) move(t *tenant, to *node) (done moved, err error) {
 	began := time.Now()
 	defer func() {
 		done.MS = time.Since(began).Milliseconds()
-		event := rt.log.Info()
+		event, what := rt.log.Info(), "a tenant is moved"
 		if err != nil {
-			event = rt.log.Error().Err(err)
+			event, what = rt.log.Error().Err(err), "a move failed"
 		}
 		event.Str("tenant", t.name).Str("from", t.node.name).Str("to", to.name).Int64("bytes", done.Bytes).
-			Int64("ms", done.MS).Bool("source_removed", done.SourceRemoved).Msg("a tenant is moved")
+			Int64("ms", done.MS).Bool("source_removed", done.SourceRemoved).Msg(what)
 	}()
 	done = moved{Tenant: t.name, From: t.node.name, To: to.name}
 	if t.state == settling {

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
 )
 
 func TestAMoveTellsWhatItDid(t *testing.T) {
@@ -207,6 +209,18 @@ func TestAFileOnTheTargetThatNobodyKnowsStops(t *testing.T) {
 	rt.must("POST", "/_shard/tenants/acme/move", `{"to":"n2"}`, 200)
 	if got := rt.must("GET", "/t/acme/c", "", 200); got != `["first"]`+"\n" {
 		t.Errorf("it holds %s", got)
+	}
+}
+
+func TestTheLogTellsAMoveFromOneThatFailed(t *testing.T) {
+	var log bytes.Buffer
+	rt, _ := cluster(t, Config{FS: crashfs.New(1), Log: zerolog.New(zerolog.SyncWriter(&log))}, 2)
+	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
+	rt.must("POST", "/_shard/tenants/acme/move", `{"to":"n1"}`, 409)
+	rt.must("POST", "/_shard/tenants/acme/move", `{"to":"n2"}`, 200)
+	rt.stop()
+	if said := log.String(); strings.Count(said, `"a move failed"`) != 1 || strings.Count(said, `"a tenant is moved"`) != 1 {
+		t.Errorf("the log is\n%s", said)
 	}
 }
 

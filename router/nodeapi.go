@@ -64,7 +64,11 @@ func (a nodeAPI) stats(ctx context.Context) (nodeStats, error) {
 		Tenants   *int64 `json:"tenants"`
 		DiskBytes *int64 `json:"disk_bytes"`
 	}
-	if err := a.ask(ctx, "GET", "/_admin/stats", nil, &stats, 200); err != nil {
+	err := a.ask(ctx, "GET", "/_admin/stats", nil, &stats, 200)
+	if refused := (*nodeError)(nil); errors.As(err, &refused) && refused.status == 404 {
+		return nodeStats{}, a.fails(404, "has no /_admin/: a node that serves a directory has one once it is given an --admin-token")
+	}
+	if err != nil {
 		return nodeStats{}, err
 	}
 	if stats.Tenants == nil || stats.DiskBytes == nil {

@@ -3,6 +3,8 @@ package router
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -31,6 +33,8 @@ func TestNodesAreCheckedBeforeTheyAreRecorded(t *testing.T) {
 	n := newFakeNode(t, "n1")
 	rt := start(t, Config{})
 	good := `{"addr":"` + n.addr() + `","token":"n1-token"}`
+	bare := httptest.NewServer(http.NotFoundHandler())
+	defer bare.Close()
 	cases := []struct {
 		name, path, body string
 		status           int
@@ -39,6 +43,7 @@ func TestNodesAreCheckedBeforeTheyAreRecorded(t *testing.T) {
 		{"a new one", "n1", good, 201, `{"node":"n1","addr":"` + n.addr() + `"}`},
 		{"one that is there", "n1", `{"addr":"http://` + n.addr() + `","token":"n1-token"}`, 200, `{"node":"n1","addr":"http://` + n.addr() + `"}`},
 		{"a wrong token", "n2", `{"addr":"` + n.addr() + `","token":"guess"}`, 502, "does not take the admin token"},
+		{"no admin token", "n2", `{"addr":"` + bare.Listener.Addr().String() + `","token":"x"}`, 502, "has no /_admin/"},
 		{"nobody there", "n2", `{"addr":"` + unused(t) + `","token":"x"}`, 502, "cannot be reached: connection refused"},
 		{"TLS where there is none", "n2", `{"addr":"https://` + n.addr() + `","token":"x"}`, 502, "cannot be reached"},
 		{"no address", "n2", `{"token":"x"}`, 400, "wants its addr"},
@@ -239,7 +244,7 @@ func TestTheDirectoryComesBack(t *testing.T) {
 func TestTwoRoutersDoNotShareADirectory(t *testing.T) {
 	fs := crashfs.New(1)
 	start(t, Config{FS: fs})
-	if _, err := New(Config{FS: fs, Directory: "shard.fenec"}); err == nil || !strings.Contains(err.Error(), "in use by another router") {
+	if _, err := New(Config{FS: fs, Directory: "shard.fenec"}); err == nil || !strings.Contains(err.Error(), "shard.fenec is in use by another router") {
 		t.Errorf("the second one says %v", err)
 	}
 }

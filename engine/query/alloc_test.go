@@ -38,3 +38,22 @@ func TestRunsAllocateLittle(t *testing.T) {
 		}
 	}
 }
+
+func TestGroupingAllocatesForGroupsAndNotForRows(t *testing.T) {
+	allocations := func(rows int64) float64 {
+		s := newSegment(t, rows)
+		p := s.plan(t, `get c select g, count(*), sum(n), max(s), avg(x) group g`)
+		env := &Env{Now: testNow}
+		var dst []byte
+		return testing.AllocsPerRun(5, func() {
+			r, err := p.Run(env, s, dst[:0])
+			if err != nil || r.Rows != 100 {
+				t.Fatal(r, err)
+			}
+			dst = r.Body
+		})
+	}
+	if few, many := allocations(200), allocations(4000); many > few+2 {
+		t.Errorf("%.0f allocations for 200 rows, %.0f for 4000", few, many)
+	}
+}

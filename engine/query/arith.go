@@ -189,7 +189,7 @@ func negated(x node, pos syntax.Pos) (node, error) {
 		return literal(v, pos), nil
 	}
 	eval := x.eval
-	n := node{constant: x.constant, fixed: x.fixed, kind: x.kind, pos: pos}
+	n := node{constant: x.constant, kind: x.kind, pos: pos}
 	n.eval = func(f *frame) doc.Value {
 		v := eval(f)
 		switch v.Kind {

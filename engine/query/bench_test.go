@@ -25,7 +25,7 @@ const benchRows = 100_000
 // newSegment fills a table with documents of about 100 bytes, ids from 1.
 func newSegment(t testing.TB, rows int64) *segment {
 	s := &segment{memory: newMemory()}
-	s.must(t, `create collection c (n int, m int @sorted, x float, s text, b bool, t timestamp)`)
+	s.must(t, `create collection c (n int, m int @sorted, x float, s text, b bool, t timestamp, g text)`)
 	s.schema = s.tables["c"].schema
 	s.memory.tables["c"].schema = s.schema
 	var b doc.Builder
@@ -33,7 +33,7 @@ func newSegment(t testing.TB, rows int64) *segment {
 		b.Reset(s.schema.Slots)
 		for slot, v := range []doc.Value{
 			doc.IntValue(id * 7919 % rows), doc.IntValue(id * 104729 % rows), doc.FloatValue(float64(id) / 8),
-			doc.TextValue(fmt.Appendf(nil, "document number %d of these", id)), doc.BoolValue(id%3 == 0), doc.TimestampValue(1700000000000 + id),
+			doc.TextValue(fmt.Appendf(nil, "document number %d of these", id)), doc.BoolValue(id%3 == 0), doc.TimestampValue(1700000000000 + id), doc.TextValue(fmt.Appendf(nil, "group %d", id*31%100)),
 		} {
 			if err := b.Set(slot, s.schema.Fields[slot].Type, v, ""); err != nil {
 				t.Fatal(err)
@@ -105,6 +105,9 @@ var benchmarked = []struct {
 	{"page of an index, filtered", `get c where n > $1 order m limit 20`, []doc.Value{doc.IntValue(50000)}, 20, false},
 	{"page of a sort", `get c order n desc limit 20`, nil, 20, true},
 	{"range of an index", `get c where m >= $1 and m < $2`, []doc.Value{doc.IntValue(50000), doc.IntValue(50020)}, 20, false},
+	{"group into 100", `get c select g, count(*), sum(n) group g`, nil, 100, true},
+	{"aggregate all", `get c select count(*), sum(n), avg(x), max(s)`, nil, 1, true},
+	{"ends of an index", `get c select min(m), max(m)`, nil, 1, false},
 	{"put", `put c {n: $1, m: 5, x: 2.5, s: $2, b: true}`, []doc.Value{doc.IntValue(5), doc.TextValue([]byte("some text"))}, 1, false},
 	{"put a parameter", `put c $1`, []doc.Value{object(`{"n": 5, "m": 5, "x": 2.5, "s": "some text", "b": true}`)}, 1, false},
 	{"set by id", `set c {n: n + 1} where id = $1`, []doc.Value{doc.IntValue(5000)}, 1, false},

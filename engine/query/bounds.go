@@ -25,6 +25,7 @@ func bounds(rel relation, typ doc.Type, o *operand) (lo, hi index.Bound) {
 
 var (
 	aboveNull   = index.Bound{}
+	unbounded   = index.Bound{Unbounded: true}
 	emptyText   = doc.Value{Kind: doc.Text}
 	emptyList   = container(doc.OpenList(nil))
 	emptyObject = container(doc.OpenObject(nil))

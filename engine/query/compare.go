@@ -36,6 +36,9 @@ func (c *compiler) binary(e *syntax.Binary) (node, *probe, error) {
 	if err != nil {
 		return node{}, nil, err
 	}
+	if inner, ok := e.Y.(*syntax.InnerGet); ok {
+		return c.inInner(x, inner, e.Pos)
+	}
 	y, err := c.expr(e.Y)
 	if err != nil {
 		return node{}, nil, err

@@ -16,6 +16,11 @@
 // tested no further: so an index, which answers some of those first terms by itself, meets the same rows
 // and the same errors as a scan. In a json path a value that is no bool is an unknown condition.
 //
+// # Groups
+//
+// A grouped get sends its rows to a hash table from the bytes of the key to a group's tallies, which
+// allocates for groups and not for rows. Having, order and page are then those of the groups' cells.
+//
 // # Constants
 //
 // An expression without fields is a constant of the run. Where it is compared with a field it is

@@ -2,6 +2,7 @@ package query
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"fenec/engine/doc"
@@ -10,8 +11,10 @@ import (
 
 // explain compiles an explain: the get runs, and its steps are answered in place of its rows, each a row
 // {"step", "index", "tested", "rows", "note"}. The first step finds documents: "index" names what it went
-// by (null for a scan), "tested" counts the documents it looked at, "rows" those that passed. Then come
-// "sort" where an order needed one, "page" where there is a limit or offset, and "count". Last, a step
+// by (null for a scan), "tested" counts the documents it looked at, "rows" those that passed. Before it stands a step
+// "inner get" for each get behind an in. Then come
+// "group", or "aggregate" of all rows, and "having", "sort" where an order needed one, "page" where there is a
+// limit or offset, "count", and "lookup" for each level. An aggregate read from an index has a step "ends" in place of the first. Last, a step
 // "not used" for each index and each term of the condition that was passed over, with the reason in
 // "note".
 func (c *compiler) explain(st *syntax.Get) error {
@@ -35,9 +38,17 @@ func (c *compiler) explain(st *syntax.Get) error {
 // steps appends a row for each step of the run that has just ended.
 func (g *getPlan) steps(f *frame, rows int) {
 	w := &f.walk
+	for _, in := range f.inner {
+		f.step("inner get", in.index, in.tested, in.values, "of "+in.collection+", run once")
+	}
+	if f.group.ends {
+		g.endSteps(f)
+		g.groupSteps(f, rows)
+		return
+	}
 	r := w.route
 	matched, note := w.matched, r.note()
-	if g.show == nil && w.sink == nil {
+	if w.sink == nil {
 		note = "counted without a look at the documents"
 	}
 	f.step(r.name(), r.indexName(), w.tested, matched, note)
@@ -51,9 +62,13 @@ func (g *getPlan) steps(f *frame, rows int) {
 	if g.pick.limit != nil || g.pick.offset != nil {
 		f.step("page", "", -1, rows, "")
 	}
-	if g.show == nil {
+	switch {
+	case g.groups != nil:
+		g.groupSteps(f, rows)
+	case g.show == nil:
 		f.step("count", "", -1, 1, "")
 	}
+	g.levelSteps(f)
 	for i := range g.pick.routes {
 		g.passedOver(f, &g.pick.routes[i])
 	}
@@ -75,6 +90,52 @@ func (g *getPlan) steps(f *frame, rows int) {
 	}
 }
 
+// endSteps appends a step for each index whose ends were read.
+func (g *getPlan) endSteps(f *frame) {
+	for i, a := range g.groups.aggregates {
+		same := func(b aggregate) bool { return b.column != nil && b.column.name == a.column.name }
+		if a.column != nil && !slices.ContainsFunc(g.groups.aggregates[:i], same) {
+			f.step("ends", a.column.name+" "+a.index.String(), -1, -1, "the least and the greatest value stand at its ends")
+		}
+	}
+}
+
+// groupSteps appends what was done with the groups.
+func (g *getPlan) groupSteps(f *frame, rows int) {
+	p := g.groups
+	if p.key != nil {
+		f.step("group", "", -1, f.group.found, "by "+p.named)
+	} else {
+		f.step("aggregate", "", -1, 1, "")
+	}
+	if p.having != nil {
+		f.step("having", "", -1, f.group.kept, "")
+	}
+	if len(p.order) > 0 {
+		f.step("sort", "", -1, f.group.kept, "")
+	}
+	if p.limit != nil || p.offset != nil {
+		f.step("page", "", -1, rows, "")
+	}
+}
+
+// levelSteps appends a step for each lookup: "tested" counts the documents looked at, those of a required one
+// once more where it is shown, "rows" those answered.
+func (g *getPlan) levelSteps(f *frame) {
+	for i, l := range g.levels {
+		r := &f.levels[i]
+		via := l.name + " id"
+		if !l.child.id {
+			via = l.name + "." + l.child.name + " " + l.index.String()
+		}
+		note := "asked " + count(r.asked, "time") + ", with " + l.parent.name
+		if l.required {
+			note += "; required"
+		}
+		f.step("lookup", via, r.tested, r.rows, note)
+	}
+}
+
 // passedOver says why an index was not gone by.
 func (g *getPlan) passedOver(f *frame, r *route) {
 	w := &f.walk
@@ -93,6 +154,9 @@ func (g *getPlan) passedOver(f *frame, r *route) {
 // unindexed says why no index could answer a term; "" where one could.
 func (g *getPlan) unindexed(f *frame, t term) string {
 	p := t.probe
+	if t.expr == nil {
+		return ""
+	}
 	if p == nil {
 		return fmt.Sprintf("%s: only a field compared with constants by = in < <= > >= reaches an index", describeTerm(t.expr))
 	}

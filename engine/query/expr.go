@@ -36,10 +36,11 @@ func (n node) given() evalFunc {
 
 // compiler compiles one statement.
 type compiler struct {
-	reader Reader
-	plan   *Plan
-	schema *doc.Schema // of the statement's collection; nil where expressions read no row
-	why    string      // where schema is nil: why there is no row
+	reader  Reader
+	plan    *Plan
+	schema  *doc.Schema // of the statement's collection; nil where expressions read no row
+	grouped *groupPlan  // where expressions read a group and no row; else nil
+	why     string      // where schema is nil: why there is no row
 }
 
 // errorAt is a statement's error with its place.
@@ -87,6 +88,12 @@ func (c *compiler) expr(e syntax.Expr) (node, error) {
 		return c.caseOf(e)
 	case *syntax.Call:
 		return c.call(e)
+	case *syntax.Aggregate:
+		cell, err := c.aggregate(c.grouped, e)
+		if err != nil {
+			return node{}, err
+		}
+		return c.groupNode(cell, e.Pos), nil
 	}
 	return node{}, errorAt(fail.Unsupported, e.Position(), "this expression comes with a later version")
 }
@@ -152,6 +159,13 @@ func (n node) as(kind doc.Kind) node {
 }
 
 func (c *compiler) path(e *syntax.Path) (node, error) {
+	if c.grouped != nil {
+		cell, err := c.groupCell(e)
+		if err != nil {
+			return node{}, err
+		}
+		return c.groupNode(cell, e.Pos), nil
+	}
 	if c.schema == nil {
 		return node{}, errorAt(fail.Invalid, e.Pos, "%s, so it cannot read %s", c.why, strings.Join(e.Parts, "."))
 	}

@@ -21,6 +21,7 @@ const (
 // they answer one value each; whoever drives them looks at err after every row.
 type frame struct {
 	plan   *Plan
+	reader Reader
 	ctx    context.Context
 	params []doc.Value
 	now    int64 // epoch milliseconds
@@ -36,6 +37,9 @@ type frame struct {
 	rows int          // in it
 
 	walk   walk
+	group  groupRun
+	inner  []innerRun
+	levels []levelRun
 	sorter sorter
 	build  doc.Builder
 	record []byte  // scratch: the document being built
@@ -64,7 +68,8 @@ func newFrame(p *Plan) *frame {
 	return f
 }
 
-func (f *frame) begin(env *Env, dst []byte) error {
+func (f *frame) begin(env *Env, s Reader, dst []byte) error {
+	f.reader = s
 	f.ctx, f.params, f.now, f.out = env.Ctx, env.Params, env.Now.UnixMilli(), dst
 	if err := f.interrupted(); err != nil {
 		return err
@@ -80,6 +85,7 @@ func (f *frame) begin(env *Env, dst []byte) error {
 
 // end forgets the run: what belongs to the caller, and buffers that grew past what is worth keeping.
 func (f *frame) end() {
+	f.reader, f.inner = nil, f.inner[:0]
 	f.ctx, f.params, f.err, f.out, f.doc, f.rows = nil, nil, nil, nil, nil, 0
 	for i := range f.operands {
 		f.operands[i].reset()
@@ -90,7 +96,11 @@ func (f *frame) end() {
 		f.build = doc.Builder{} // which held that document too
 	}
 	f.record, f.picked = kept(f.record), kept(f.picked)
+	for i := range f.levels {
+		f.levels[i].reset()
+	}
 	f.walk.reset()
+	f.group = groupRun{}
 	f.sorter.reset()
 }
 

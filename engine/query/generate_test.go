@@ -181,8 +181,12 @@ func (g generator) comparison(depth int) string {
 	op := g.pick("comparison", "=", "=", "!=", "<", "<=", ">", ">=")
 	// sides may come the other way around.
 	join := func(a, b string) string {
-		if a == "null" || b == "null" {
-			a, b = "n", "1"
+		// Each alone, for the other side may hold parameters.
+		if a == "null" {
+			a = "n"
+		}
+		if b == "null" {
+			b = "1"
 		}
 		if g.chance("swap", 20) {
 			a, b = b, a
@@ -221,7 +225,22 @@ func (g generator) comparison(depth int) string {
 	return join(g.pick("any", "n", "s", "t", "b", "j.v", "x", "l"), g.pick("other", "n", "u", "j.w", "x", "id", "b"))
 }
 
+// innerMembership draws an in with a get behind it, whose rows never fail.
+func (g generator) innerMembership() string {
+	number := g.pick("numbers", "n", "m", "x", "id")
+	pair := g.pick("in", number+" in n", number+" in x", "m + 0 in m", "s in u", "lower(s) in s", "t in t", "j.v in n", "j.v in t", "j.w in j", "n in j.v", "s in j.w", "j in s", "b in b")
+	x, f, _ := strings.Cut(pair, " in ")
+	rest := g.pick("inner", "", "", " where m > 1", " where n is not null order n desc limit 3", " where m in (get c select n)", " where id > 3 order m limit 2 offset 1")
+	if g.chance("greatest", 10) && !strings.Contains(f, ".") && !strings.Contains(rest, "limit") {
+		f = "max(" + f + ")"
+	}
+	return fmt.Sprintf("%s %sin (get c select %s%s)", x, g.pick("not", "", "", "not "), f, rest)
+}
+
 func (g generator) membership() string {
+	if g.chance("inner get", 25) {
+		return g.innerMembership()
+	}
 	column, item := "n", func() string { return text(g.int()) }
 	switch g.pick("in", "n", "m", "x", "s", "u", "t", "j", "id") {
 	case "m":

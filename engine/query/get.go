@@ -11,7 +11,9 @@ import (
 type getPlan struct {
 	collection string
 	pick       *picker
-	show       *projection // nil of a count
+	show       *projection // nil of a count and of groups
+	groups     *groupPlan  // nil where the rows are documents
+	levels     []*level    // of lookups, outermost first
 	emit       func(f *frame) bool
 }
 
@@ -31,7 +33,18 @@ func (c *compiler) getPlan(st *syntax.Get) (*getPlan, error) {
 		return nil, err
 	}
 	g := &getPlan{collection: st.Collection.Text}
+	if err := c.lookups(g, st); err != nil {
+		return nil, err
+	}
+	further := g.further()
 	if st.Count {
+		g.pick, err = c.picker(st.Where, nil, nil, nil, further...)
+		return g, err
+	}
+	if st.Grouped() {
+		if g.groups, err = c.groups(st); err != nil {
+			return nil, err
+		}
 		g.pick, err = c.picker(st.Where, nil, nil, nil)
 		return g, err
 	}
@@ -45,7 +58,13 @@ func (c *compiler) getPlan(st *syntax.Get) (*getPlan, error) {
 		f.rows++
 		return true
 	}
-	g.pick, err = c.picker(st.Where, st.Order, st.Limit, st.Offset)
+	if len(g.levels) > 0 {
+		if err := g.levels[0].beside(show, st.Lookups[0].Collection); err != nil {
+			return nil, err
+		}
+		g.emit = g.emitWithChildren
+	}
+	g.pick, err = c.picker(st.Where, st.Order, st.Limit, st.Offset, further...)
 	return g, err
 }
 
@@ -62,6 +81,12 @@ func (g *getPlan) run(f *frame, s Reader) (Result, error) {
 	t, err := table(s, g.collection)
 	if err != nil {
 		return Result{}, err
+	}
+	if err := g.openLevels(f, s); err != nil {
+		return Result{}, err
+	}
+	if g.groups != nil {
+		return g.groups.run(f, t, g.pick)
 	}
 	if g.show == nil {
 		n, err := g.pick.count(f, t)

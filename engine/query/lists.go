@@ -80,14 +80,19 @@ func bindMembers(col *column, list node) func(*frame, *operand) error {
 		if err := eachMember(f, list, add); err != nil {
 			return err
 		}
-		slices.SortFunc(o.values, doc.Compare)
-		o.values = slices.CompactFunc(o.values, doc.Equal)
-		if whole(col.typ) {
-			for _, v := range o.values {
-				o.ints = append(o.ints, v.Int())
-			}
-		}
+		o.settle(whole(col.typ))
 		return nil
+	}
+}
+
+// settle puts the members of an in into the order that memberTest and the indexes want, each once.
+func (o *operand) settle(whole bool) {
+	slices.SortFunc(o.values, doc.Compare)
+	o.values = slices.CompactFunc(o.values, doc.Equal)
+	if whole {
+		for _, v := range o.values {
+			o.ints = append(o.ints, v.Int())
+		}
 	}
 }
 

@@ -127,17 +127,22 @@ func jsonTest(col *column, rel relation, i int) testFunc {
 // list's members, which operand.null tells, makes every other answer unknown.
 func memberTest(col *column, i int) testFunc {
 	eval := col.eval()
-	if whole(col.typ) {
-		return func(f *frame) truth {
-			o := &f.operands[i]
-			v := eval(f)
-			if v.Kind == doc.Null {
-				return unknown
-			}
-			_, found := slices.BinarySearch(o.ints, v.Int())
-			return member(found, o.null)
-		}
+	if !whole(col.typ) {
+		return memberOf(eval, i)
 	}
+	return func(f *frame) truth {
+		o := &f.operands[i]
+		v := eval(f)
+		if v.Kind == doc.Null {
+			return unknown
+		}
+		_, found := slices.BinarySearch(o.ints, v.Int())
+		return member(found, o.null)
+	}
+}
+
+// memberOf is memberTest of any expression.
+func memberOf(eval evalFunc, i int) testFunc {
 	return func(f *frame) truth {
 		o := &f.operands[i]
 		v := eval(f)

@@ -116,7 +116,7 @@ func (n *naive) changed(row map[string]any, items []syntax.Item) (map[string]any
 
 // run applies a set or del and shows the rows it returns.
 func (m *model) run(st syntax.Statement) (string, error) {
-	n := &naive{types: fieldTypes}
+	n := &naive{types: fieldTypes, all: m.rows}
 	var where, limit syntax.Expr
 	var by []syntax.OrderKey
 	var items []syntax.Item

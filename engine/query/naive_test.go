@@ -21,6 +21,7 @@ type naive struct {
 	types  map[string]string // of the fields: int, float, text, timestamp, bool, json, [int]
 	row    map[string]any
 	params []any
+	all    []map[string]any // what an inner get reads
 }
 
 // moment is a timestamp in milliseconds.
@@ -101,6 +102,8 @@ func (n *naive) eval(e syntax.Expr) (any, error) {
 			}
 		}
 		return n.eval(e.Else)
+	case *syntax.Aggregate:
+		return n.row[e.String()], nil
 	case *syntax.Call:
 		return n.call(e)
 	}
@@ -181,6 +184,8 @@ func constant(e syntax.Expr) bool {
 		for _, a := range e.Args {
 			is = is && constant(a)
 		}
+	case *syntax.InnerGet:
+		return true
 	case *syntax.Logic, *syntax.Case, *syntax.ObjectExpr:
 		return false // the generator makes none without fields
 	}
@@ -357,6 +362,9 @@ func (n *naive) in(e *syntax.Binary) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if inner, ok := e.Y.(*syntax.InnerGet); ok {
+		return n.inInner(e, inner.Get, x)
+	}
 	list := e.Y.(*syntax.ListExpr)
 	var out any = false
 	for _, item := range list.Items {
@@ -380,6 +388,36 @@ func (n *naive) in(e *syntax.Binary) (any, error) {
 		return nil, nil
 	}
 	return out, nil
+}
+
+// inInner looks for x among the values of a get.
+func (n *naive) inInner(e *syntax.Binary, get *syntax.Get, x any) (any, error) {
+	inner := &naive{types: n.types, params: n.params, all: n.all}
+	rows, err := inner.rows(n.all, get.Where, get.Order, get.Limit, get.Offset)
+	if err != nil {
+		return nil, err
+	}
+	var values []any
+	if a, ok := get.Select[0].Expr.(*syntax.Aggregate); ok {
+		v, err := aggregated(a, rows)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, v)
+	} else {
+		for _, row := range rows {
+			values = append(values, (&naive{row: row}).path(get.Select[0].Expr.(*syntax.Path)))
+		}
+	}
+	if x == nil {
+		return nil, nil
+	}
+	for _, v := range values {
+		if v, err := convert(v, n.typeOf(e.X), false); err == nil && v != nil && order(x, v) == 0 {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func (n *naive) holds(e *syntax.Binary) (any, error) {

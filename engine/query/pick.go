@@ -29,13 +29,15 @@ type bound struct {
 	pos  syntax.Pos
 }
 
-// picker compiles the clauses that choose rows. limit and offset may be nil.
-func (c *compiler) picker(where syntax.Expr, order []syntax.OrderKey, limit, offset syntax.Expr) (*picker, error) {
+// picker compiles the clauses that choose rows, and takes further terms that a row must pass. limit and
+// offset may be nil.
+func (c *compiler) picker(where syntax.Expr, order []syntax.OrderKey, limit, offset syntax.Expr, further ...term) (*picker, error) {
 	p := &picker{}
 	var err error
 	if p.terms, err = c.where(where); err != nil {
 		return nil, err
 	}
+	p.terms = append(p.terms, further...)
 	p.scan = route{kind: byScan, rest: remaining(p.terms)}
 	p.routes = routes(c.schema, p.terms)
 	if err := c.order(p, order); err != nil {

@@ -124,15 +124,20 @@ func (p *Plan) Run(env *Env, s Reader, dst []byte) (Result, error) {
 	if n := len(env.Params); n != p.params {
 		return Result{}, fail.New(fail.Invalid, "the statement takes %s, got %d", count(p.params, "parameter"), n)
 	}
-	f, _ := p.frames.Get().(*frame)
-	if f == nil {
-		f = newFrame(p)
-	}
+	f := p.frame()
 	defer p.release(f)
-	if err := f.begin(env, dst); err != nil {
+	if err := f.begin(env, s, dst); err != nil {
 		return Result{}, err
 	}
 	return p.run(f, s)
+}
+
+// frame is one for a run, to be released after it.
+func (p *Plan) frame() *frame {
+	if f, ok := p.frames.Get().(*frame); ok {
+		return f
+	}
+	return newFrame(p)
 }
 
 // release gives a frame back for the next run, holding on to nothing of this one.

@@ -1,6 +1,8 @@
 package query
 
 import (
+	"bytes"
+
 	"fenec/engine/doc"
 	"fenec/engine/query/syntax"
 )
@@ -15,6 +17,7 @@ type projected struct {
 	key    []byte // what goes before the value: `{"id":` or `,"title":`
 	column *column
 	eval   evalFunc // where it is no column
+	kind   doc.Kind // of the values, as a node's
 }
 
 // projection compiles a select; nil items are the id and every field.
@@ -39,19 +42,49 @@ func (c *compiler) projection(items []syntax.SelectItem) (*projection, error) {
 }
 
 func (p *projection) add(key string, n node) {
-	open := byte(',')
-	if len(p.items) == 0 {
-		open = '{'
-	}
-	item := projected{key: append(doc.AppendQuoted([]byte{open}, []byte(key)), ':'), column: n.column}
+	item := projected{key: openKey(len(p.items) == 0, key), column: n.column, kind: n.kind}
 	if n.column == nil {
 		item.eval = n.eval
 	}
 	p.items = append(p.items, item)
 }
 
+// openKey is what goes before a value in an object.
+func openKey(first bool, key string) []byte {
+	open := byte(',')
+	if first {
+		open = '{'
+	}
+	return append(doc.AppendQuoted([]byte{open}, []byte(key)), ':')
+}
+
+// value is the item's of the frame's row.
+func (p *projected) value(f *frame) doc.Value {
+	if p.column != nil {
+		return p.column.value(f.doc)
+	}
+	return p.eval(f)
+}
+
 // appendRow appends the frame's row to its answer.
 func (p *projection) appendRow(f *frame) {
+	p.appendOpen(f)
+	f.out = append(f.out, '}')
+}
+
+// holds reports whether the objects have the key.
+func (p *projection) holds(key string) bool {
+	open := openKey(false, key)
+	for i := range p.items {
+		if bytes.Equal(p.items[i].key[1:], open[1:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// appendOpen is appendRow without the end of the object, which more keys may follow.
+func (p *projection) appendOpen(f *frame) {
 	out := f.out
 	if out[len(out)-1] != '[' {
 		out = append(out, ',')
@@ -68,5 +101,5 @@ func (p *projection) appendRow(f *frame) {
 			out = doc.AppendJSON(out, item.column.raw(f.doc))
 		}
 	}
-	f.out = append(out, '}')
+	f.out = out
 }

@@ -156,7 +156,7 @@ func TestExpressionsAgreeWithANaiveInterpreter(t *testing.T) {
 
 // answer is what the naive interpreter makes of a get.
 func (w *twins) answer(get *syntax.Get) (string, error) {
-	n := &naive{types: fieldTypes, params: w.params}
+	n := &naive{types: fieldTypes, params: w.params, all: w.rows}
 	for _, e := range append(shown(get), get.Where) {
 		if err := n.constants(e); err != nil {
 			return "", err
@@ -204,13 +204,18 @@ func (n *naive) rows(all []map[string]any, where syntax.Expr, by []syntax.OrderK
 		}
 		return 0
 	})
+	return page(rows, limit, offset), nil
+}
+
+// page cuts a limit and an offset out of rows.
+func page(rows []map[string]any, limit, offset syntax.Expr) []map[string]any {
 	if offset != nil {
 		rows = rows[min(int(decode(offset.(*syntax.Literal).Value).(int64)), len(rows)):]
 	}
 	if limit != nil {
 		rows = rows[:min(int(decode(limit.(*syntax.Literal).Value).(int64)), len(rows))]
 	}
-	return rows, nil
+	return rows
 }
 
 func shown(get *syntax.Get) []syntax.Expr {
@@ -245,6 +250,8 @@ func (n *naive) passes(where syntax.Expr) (bool, error) {
 	}
 	return true, nil
 }
+
+func isInner(e syntax.Expr) bool { _, ok := e.(*syntax.InnerGet); return ok }
 
 // simple reports whether a term compares a field with constants.
 func (n *naive) simple(e syntax.Expr) bool {
@@ -315,6 +322,7 @@ func (n *naive) constants(e syntax.Expr) error {
 		switch {
 		case constant(e.X) && constant(e.Y):
 		case e.Op == syntax.Add || e.Op == syntax.Sub || e.Op == syntax.Mul || e.Op == syntax.Div || e.Op == syntax.Mod:
+		case e.Op == syntax.In && isInner(e.Y):
 		case e.Op == syntax.In && n.typeOf(e.X) != "":
 			for _, item := range e.Y.(*syntax.ListExpr).Items {
 				if constant(item) {

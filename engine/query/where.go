@@ -37,8 +37,8 @@ func (p *probe) bounds(f *frame) (lo, hi index.Bound, none bool) {
 // term is one member of a statement's and chain.
 type term struct {
 	test  testFunc
-	probe *probe // nil where no index could answer it
-	expr  syntax.Expr
+	probe *probe      // nil where no index could answer it
+	expr  syntax.Expr // nil of a required lookup
 }
 
 // where compiles a condition to the terms a row must pass, those that compare a column with constants

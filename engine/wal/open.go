@@ -95,7 +95,7 @@ func open(path string, o Options, f vfs.File, replay func(kind Kind, data []byte
 	}
 	if torn := int64(len(data)) - end; torn > 0 {
 		o.Log.Warn().Int64("offset", end).Int64("bytes", torn).
-			Msg("the file ends in a record that was cut short: it was never answered for and is cut off")
+			Msg("the file ends in a record that a crash cut short: it is cut off")
 		if !o.ReadOnly {
 			// No sync: should a crash take the cut back, the tail is as torn as before, whatever was written over it.
 			if err := f.Truncate(end); err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"fenec/internal/api"
 )
@@ -113,9 +115,15 @@ func (im *importer) try(ctx context.Context, chunk []item) (int, error) {
 	case r.At == 0 && r.Status == http.StatusPreconditionFailed:
 		return -1, im.elsewhere(ctx, next)
 	case r.At > 0 && r.At <= len(sent) && lineAtFault(r.Status):
-		return sent[r.At-1], errors.New(r.Message)
+		return sent[r.At-1], errors.New(strings.TrimSuffix(r.Message, im.place()))
 	}
 	return -1, fmt.Errorf("stopped after line %d: %s answers %d: %s", im.at.Line, im.Target, r.Status, r.Message)
+}
+
+// place is how a refusal ends that points at the document in the statement that
+// puts it: to whoever reads of a line of a file, the place in another text.
+func (im *importer) place() string {
+	return fmt.Sprintf(" line 1 column %d", utf8.RuneCountInString("put "+im.Collection+" $"))
 }
 
 // lineAtFault tells a document the tenant will not have from a tenant that

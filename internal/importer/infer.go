@@ -197,6 +197,11 @@ func infer(collection, key string, header []string, sample []record) (string, er
 		fields = append(fields, name+" "+s.String())
 	}
 	if len(fields) == 0 {
+		for _, r := range sample {
+			if r.bad != nil { // the whole file may be what the first line is
+				return "", fmt.Errorf("the data has no field to make a collection of: line %d %w", r.line, r.bad)
+			}
+		}
 		return "", errors.New("the data has no field to make a collection of")
 	}
 	return "create collection if not exists " + collection + " (" + strings.Join(fields, ", ") + ")", nil

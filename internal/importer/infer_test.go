@@ -82,6 +82,20 @@ func TestNamesThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
+func TestDataWithoutAGoodLineIsToldWhatIsWrongWithIt(t *testing.T) {
+	in, err := openInput(strings.NewReader("{\n  \"a\": 1\n}\n"), "pretty.json", NDJSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample, err := in.sample(sampleRecords)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := infer("c", "", nil, sample); err == nil || !strings.Contains(err.Error(), "line 1 is no JSON: it ends too early") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestACellIsReadByTheTypeOfItsField(t *testing.T) {
 	for _, c := range []struct{ fieldType, cell, want string }{
 		{"int", "42", `42`},

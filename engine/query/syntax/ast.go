@@ -89,11 +89,33 @@ type Get struct {
 	Collection Name
 	Select     []SelectItem // nil for all fields
 	Where      Expr         // nil where none
+	Group      *Name        // the field to group by, one of Select; nil where none
+	Having     Expr         // nil where none, as it is without aggregates and Group
 	Order      []OrderKey
-	Limit      Expr // a *Literal holding an int of 0 or more, or a *Param; nil where none
-	Offset     Expr // as Limit
-	Count      bool // with no Select, Order, Limit or Offset
+	Limit      Expr     // a *Literal holding an int of 0 or more, or a *Param; nil where none
+	Offset     Expr     // as Limit
+	Lookups    []Lookup // each of the rows of the one before it, the first of this get's; MaxLookups at most
+	Count      bool     // with no Select, Group, Having, Order, Limit or Offset
 }
+
+// Lookup is `lookup C on child [= parent] [required] clauses`: beside each row of the level above the
+// documents of C whose field On equals that row's field Parent. No collection comes twice in a chain. Beside a
+// count each is required and has none of Select, Order, Limit and Offset.
+type Lookup struct {
+	Collection Name
+	On         Name
+	Parent     *Name // nil for the id
+	Required   bool  // drops rows of the level above that have no document here
+	Select     []SelectItem
+	Where      Expr
+	Order      []OrderKey
+	Limit      Expr
+	Offset     Expr
+}
+
+// Grouped reports whether the answer's rows are groups of documents: Select then holds *Aggregates and
+// the field of Group, nothing else.
+func (st *Get) Grouped() bool { return st.Group != nil || aggregateOf(st.Select) != nil }
 
 // SelectItem is one output. As is its key in the answer: the name given, else the path's text,
 // else the expression in canonical spelling. No key comes twice.
@@ -103,7 +125,7 @@ type SelectItem struct {
 	Pos
 }
 
-// OrderKey is one key of an order; Expr is a *Path.
+// OrderKey is one key of an order; Expr is a *Path, or of a grouped get an *Aggregate.
 type OrderKey struct {
 	Expr Expr
 	Desc bool
@@ -159,7 +181,7 @@ func (*Compact) statement()          {}
 func (*Explain) statement()          {}
 
 // Expr is one expression, always a pointer: *Literal, *Param, *Path, *ListExpr, *ObjectExpr,
-// *Unary, *Binary, *Logic, *Case or *Call. Its position is its first character; an operator
+// *Unary, *Binary, *Logic, *Case, *Call, *Aggregate or, behind in, *InnerGet. Its position is its first character; an operator
 // written between operands (Binary, Logic, `is null`) stands at the operator.
 type Expr interface{ Position() Pos }
 
@@ -202,7 +224,7 @@ type Unary struct {
 	Pos
 }
 
-// Binary is a comparison or arithmetic. Of In, Y is a *ListExpr or a *Param. No operand of a
+// Binary is a comparison or arithmetic. Of In, Y is a *ListExpr, a *Param or an *InnerGet. No operand of a
 // comparison is the literal null.
 type Binary struct {
 	Op   Op
@@ -233,6 +255,21 @@ type Call struct {
 	Name string
 	Args []Expr
 	Pos
+}
+
+// Aggregate is a function over the documents of a group: count, sum, avg, min or max of a field, or
+// count(*), of which Arg is nil. It is a whole item of a select, a key of an order or an operand in a
+// having, and stands nowhere else.
+type Aggregate struct {
+	Name string
+	Arg  *Name
+	Pos
+}
+
+// InnerGet is the `(get ...)` behind an in: a get that selects one value a row and does not count.
+type InnerGet struct {
+	Get *Get
+	Pos // of the parenthesis
 }
 
 // Op is an operator.

@@ -1,10 +1,6 @@
 package syntax
 
-import (
-	"strings"
-
-	"fenec/engine/doc"
-)
+import "fenec/engine/doc"
 
 // clause is one of the clauses that follow a collection, as a bit of a set.
 type clause uint16
@@ -18,13 +14,18 @@ const (
 	clauseCount
 	clauseReturning
 	clauseRequire
-	clauseLater // all that a later version brings
+	clauseGroup
+	clauseHaving
+	clauseLookup
+	clauseRequired // of a lookup
+	clauseLater    // all that a later version brings
 
-	getClauses    = clauseSelect | clauseWhere | clauseOrder | clauseLimit | clauseOffset | clauseCount | clauseLater
+	getClauses    = clauseSelect | clauseWhere | clauseOrder | clauseLimit | clauseOffset | clauseCount | clauseGroup | clauseHaving | clauseLookup | clauseLater
+	levelClauses  = clauseSelect | clauseWhere | clauseOrder | clauseLimit | clauseOffset | clauseCount | clauseLookup | clauseRequired | clauseLater
 	changeClauses = clauseWhere | clauseOrder | clauseLimit | clauseReturning | clauseRequire
 
 	// A count is a row of its own, not a page of rows.
-	clausesOfRows = clauseSelect | clauseOrder | clauseLimit | clauseOffset
+	clausesOfRows = clauseSelect | clauseGroup | clauseHaving | clauseOrder | clauseLimit | clauseOffset
 )
 
 var clauseWords = [...]struct {
@@ -33,19 +34,20 @@ var clauseWords = [...]struct {
 }{
 	{"select", clauseSelect},
 	{"where", clauseWhere},
+	{"group", clauseGroup},
+	{"having", clauseHaving},
 	{"order", clauseOrder},
 	{"limit", clauseLimit},
 	{"offset", clauseOffset},
 	{"count", clauseCount},
 	{"returning", clauseReturning},
 	{"require", clauseRequire},
+	{"required", clauseRequired},
+	{"lookup", clauseLookup},
 	{"near", clauseLater},
 	{"match", clauseLater},
 	{"rerank", clauseLater},
 	{"fuse", clauseLater},
-	{"lookup", clauseLater},
-	{"group", clauseLater},
-	{"having", clauseLater},
 }
 
 // clauses is what was read behind a collection's name.
@@ -53,10 +55,13 @@ type clauses struct {
 	given     clause
 	selected  []SelectItem
 	where     Expr
+	group     *Name
+	having    Expr
 	order     []OrderKey
 	limit     Expr
 	offset    Expr
 	count     bool
+	required  bool
 	returning *Returning
 	require   Expr
 }
@@ -67,8 +72,8 @@ type rest struct {
 	more           string // how that clause itself could
 }
 
-// wanted lists it for the sentence that refuses what stands there.
-func (r rest) wanted() string {
+// wanted lists it for the sentence that refuses what stands there; end is what the statement ends with.
+func (r rest) wanted(end string) string {
 	out := r.more
 	left := r.allowed &^ r.given &^ clauseLater
 	if r.given&clausesOfRows != 0 {
@@ -82,19 +87,19 @@ func (r rest) wanted() string {
 			out += w.word + ", "
 		}
 	}
-	const end = "the end of the statement"
 	if out == "" {
 		return end
 	}
 	return out[:len(out)-2] + " or " + end
 }
 
-// clauses reads those of the allowed clauses that follow, in any order, into c.
+// clauses reads those of the allowed clauses that follow, in any order, into c. It leaves a lookup, behind
+// which clauses are another's, where it stands.
 func (p *parser) clauses(c *clauses, allowed clause) error {
 	p.rest = rest{given: c.given, allowed: allowed}
 	for {
 		word, bit := p.clauseHere(allowed)
-		if bit == 0 {
+		if bit == 0 || bit == clauseLookup {
 			return nil
 		}
 		at := p.tok.pos
@@ -106,7 +111,7 @@ func (p *parser) clauses(c *clauses, allowed clause) error {
 		}
 		c.given |= bit
 		if c.given&clauseCount != 0 && c.given&clausesOfRows != 0 {
-			return p.invalid(at, "count takes where alone; select, order, limit and offset are for rows")
+			return p.invalid(at, "count takes where alone; select, group, having, order, limit and offset are for rows")
 		}
 		p.advance()
 		if err := p.clause(c, bit); err != nil {
@@ -142,6 +147,11 @@ func (p *parser) clause(c *clauses, bit clause) (err error) {
 	case clauseOrder:
 		c.order, err = p.orderKeys()
 		p.rest.more = "asc, desc, a comma, "
+	case clauseGroup:
+		c.group, err = p.groupKey()
+	case clauseHaving:
+		c.having, err = p.havingCondition()
+		p.rest.more = "an operator, "
 	case clauseLimit:
 		c.limit, err = p.bound("limit")
 	case clauseOffset:
@@ -151,6 +161,8 @@ func (p *parser) clause(c *clauses, bit clause) (err error) {
 			return p.unexpected("the clause count alone; as a column it is select count(*)")
 		}
 		c.count = true
+	case clauseRequired:
+		c.required = true
 	case clauseReturning:
 		c.returning = &Returning{}
 		c.returning.Items, err = p.selectItems()
@@ -201,50 +213,18 @@ func (p *parser) getWith(c *clauses) (*Get, error) {
 	if err = p.clauses(c, getClauses); err != nil {
 		return nil, err
 	}
-	return &Get{
-		Collection: name, Select: c.selected, Where: c.where, Order: c.order,
-		Limit: c.limit, Offset: c.offset, Count: c.count,
-	}, nil
-}
-
-// set reads `C {...} clauses`.
-func (p *parser) set() (Statement, error) {
-	st := &Set{}
-	var c clauses
-	var err error
-	if st.Collection, err = p.collection(); err != nil {
+	levels, err := p.lookups(c, name)
+	if err != nil {
 		return nil, err
 	}
-	if p.tok.kind != '{' {
-		return nil, p.unexpected("{ and the fields to set")
+	st := &Get{
+		Collection: name, Select: c.selected, Where: c.where, Group: c.group, Having: c.having, Order: c.order,
+		Limit: c.limit, Offset: c.offset, Count: c.count, Lookups: levels,
 	}
-	at := p.tok.pos
-	if st.Items, err = p.items(); err != nil {
+	if err := p.checkLookups(st); err != nil {
 		return nil, err
 	}
-	if len(st.Items) == 0 {
-		return nil, p.invalid(at, "set wants a field to set, found {}")
-	}
-	if err = p.clauses(&c, changeClauses); err != nil {
-		return nil, err
-	}
-	st.Where, st.Order, st.Limit, st.Returning, st.Require = c.where, c.order, c.limit, c.returning, c.require
-	return st, nil
-}
-
-// del reads `C clauses`.
-func (p *parser) del() (Statement, error) {
-	st := &Delete{}
-	var c clauses
-	var err error
-	if st.Collection, err = p.collection(); err != nil {
-		return nil, err
-	}
-	if err = p.clauses(&c, changeClauses); err != nil {
-		return nil, err
-	}
-	st.Where, st.Order, st.Limit, st.Returning, st.Require = c.where, c.order, c.limit, c.returning, c.require
-	return st, nil
+	return st, p.checkGrouped(st)
 }
 
 // selectItems reads `*`, which is nil, or a list of items no two of which have one key.
@@ -280,20 +260,22 @@ func (p *parser) selectItems() ([]SelectItem, error) {
 // maxSelected bounds a select list, each of whose keys is compared with all others.
 const maxSelected = 1024
 
-// aggregates are the functions over rows.
-var aggregates = [...]string{"count", "sum", "avg", "min", "max"}
-
 // selectItem reads `expression [as name]`.
 func (p *parser) selectItem() (SelectItem, error) {
 	item := SelectItem{Pos: p.tok.pos}
 	if p.tok.kind == '*' {
 		return item, p.invalid(p.tok.pos, "* is all fields and stands alone")
 	}
-	if p.peek().kind == '(' && p.tok.anyOf(aggregates[:]...) {
-		return item, p.later(p.tok.pos, "the aggregate "+strings.ToLower(p.tok.text))
-	}
 	var err error
-	if item.Expr, err = p.expression("a field, path or expression"); err != nil {
+	if p.atAggregate() {
+		item.Expr, err = p.aggregate()
+		if _, bind := p.operator(); err == nil && bind != bindNone {
+			err = p.invalid(p.tok.pos, "an aggregate stands alone in a select list, found %s behind it", &p.tok)
+		}
+	} else {
+		item.Expr, err = p.expression("a field, path or expression")
+	}
+	if err != nil {
 		return item, err
 	}
 	if !p.take("as") {
@@ -320,11 +302,10 @@ func (p *parser) orderKeys() ([]OrderKey, error) {
 	}
 	var out []OrderKey
 	for {
-		path, err := p.path("a field or path to order by")
+		key, err := p.orderKey()
 		if err != nil {
 			return nil, err
 		}
-		key := OrderKey{Expr: p.paths.one(path)}
 		if p.tok.is("collate") {
 			return nil, p.later(p.tok.pos, "collate")
 		}
@@ -338,6 +319,16 @@ func (p *parser) orderKeys() ([]OrderKey, error) {
 			return out, nil
 		}
 	}
+}
+
+// orderKey reads what an order has before its direction: a path, or an aggregate of a grouped answer.
+func (p *parser) orderKey() (OrderKey, error) {
+	if p.atAggregate() {
+		a, err := p.aggregate()
+		return OrderKey{Expr: a}, err
+	}
+	path, err := p.path("a field or path to order by")
+	return OrderKey{Expr: p.paths.one(path)}, err
 }
 
 // bound reads the whole number or parameter of a limit, offset or require.

@@ -39,6 +39,10 @@ func dump(x Expr) string {
 			out += " " + dump(w.Cond) + " -> " + dump(w.Then) + ","
 		}
 		return out + " else " + dump(x.Else) + ")"
+	case *InnerGet:
+		return "(" + x.Get.String() + ")"
+	case *Aggregate:
+		return x.String()
 	case *Call:
 		return "(" + strings.Join(append([]string{x.Name}, dumpEach(x.Args)...), " ") + ")"
 	}

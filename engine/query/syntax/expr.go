@@ -104,6 +104,7 @@ func (p *parser) wordOperator() (Op, int) {
 // enter goes a level deeper, for what the current token opens.
 func (p *parser) enter(height int) error {
 	p.depth++
+	p.deepest = max(p.deepest, p.depth+height)
 	if p.depth+height > MaxDepth {
 		return p.invalid(p.tok.pos, "an expression nests at most %d levels of parentheses and operators", MaxDepth)
 	}
@@ -232,7 +233,7 @@ func (p *parser) isNull(x Expr, at Pos) (Expr, error) {
 	return &Unary{Op: op, X: x, Pos: at}, p.wantWord("null", wanted)
 }
 
-// notIn reads the list or parameter behind not in.
+// notIn reads what in takes behind not in.
 func (p *parser) notIn(x Expr, height int, at Pos) (Expr, int, error) {
 	if err := p.enter(height); err != nil {
 		return nil, 0, err
@@ -246,9 +247,9 @@ func (p *parser) notIn(x Expr, height int, at Pos) (Expr, int, error) {
 	return &Unary{Op: Not, X: in, Pos: at}, max(height, h) + 1, nil
 }
 
-// in reads the list or parameter behind in.
+// in reads the list, parameter or inner get behind in.
 func (p *parser) in(x Expr, at Pos) (Expr, int, error) {
-	const wanted = "a list [a, b] or a parameter behind in"
+	const wanted = "a list [a, b], a parameter or (get ...) behind in"
 	var y Expr
 	var err error
 	h := 0
@@ -258,10 +259,10 @@ func (p *parser) in(x Expr, at Pos) (Expr, int, error) {
 	case '[':
 		y, h, err = p.list()
 	case '(':
-		if p.peek().anyOf("get", "select") {
-			return nil, 0, p.later(p.peek().pos, "in (get ...)")
+		if !p.peek().anyOf("get", "select") {
+			return nil, 0, p.unexpected(wanted + " (lists are written in brackets)")
 		}
-		return nil, 0, p.unexpected(wanted + " (lists are written in brackets)")
+		y, h, err = p.innerGet()
 	default:
 		return nil, 0, p.unexpected(wanted)
 	}

@@ -354,6 +354,10 @@ var functions = [...]struct {
 
 // call reads `name(arguments)`.
 func (p *parser) call() (Expr, int, error) {
+	if p.having && p.atAggregate() {
+		a, err := p.aggregate()
+		return a, 0, err
+	}
 	name := p.tok
 	known := -1
 	for i := range functions {
@@ -398,7 +402,7 @@ func (p *parser) noFunction() error {
 	name := strings.ToLower(p.tok.text)
 	switch {
 	case p.tok.anyOf(aggregates[:]...):
-		return p.later(p.tok.pos, "the aggregate "+name)
+		return p.invalid(p.tok.pos, "the aggregate %s stands alone in select or order, or in the condition of having", name)
 	case p.tok.anyOf("cosine", "l2", "dot", "norm", "normalize"):
 		return p.later(p.tok.pos, "the vector function "+name)
 	case p.tok.anyOf("in", "is", "has", "and", "or"):

@@ -15,6 +15,8 @@ const (
 	MaxDepth = 512
 	// MaxNesting is how deep lists and objects nest in a value.
 	MaxNesting = 64
+	// MaxLookups is how many levels a chain of lookups has.
+	MaxLookups = 8
 	// MaxPath is how many parts a path has.
 	MaxPath = 64
 )
@@ -31,9 +33,14 @@ func Parse(text string) (Statement, error) {
 
 // ParseCondition reads text that is one condition and nothing else. Parameters are refused, for
 // there is no statement whose parameters they could be.
-func ParseCondition(text string) (Expr, error) {
+func ParseCondition(text string) (Expr, error) { return parseCondition(text, false) }
+
+// ParseHaving is ParseCondition for a condition of groups, in which aggregates stand.
+func ParseHaving(text string) (Expr, error) { return parseCondition(text, true) }
+
+func parseCondition(text string, having bool) (Expr, error) {
 	p := newParser(text)
-	p.noParams = true
+	p.noParams, p.having = true, having
 	x, err := p.expression("a condition")
 	if err != nil {
 		return nil, err
@@ -51,9 +58,11 @@ type parser struct {
 	behind   token
 	peeked   bool
 	depth    int // levels of the expression around tok
+	deepest  int // the greatest depth that a level of the innermost get reached
 	nesting  int // lists and objects around tok
 	width    int // how many keys the last object had, for the next one
 	noParams bool
+	having   bool // the condition is one of groups, where aggregates stand
 	rest     rest // for the sentence that refuses what follows the statement
 
 	// Nodes that a statement has many of are made in slabs, to spare the collector.

@@ -93,11 +93,18 @@ func (st *Get) String() string {
 		b = appendSelect(append(b, " select "...), st.Select)
 	}
 	b = appendClause(b, " where ", st.Where)
+	if st.Group != nil {
+		b = append(append(b, behindBy(" group ", st.Group.Text)...), st.Group.Text...)
+	}
+	b = appendClause(b, " having ", st.Having)
 	b = appendOrder(b, st.Order)
 	b = appendClause(b, " limit ", st.Limit)
 	b = appendClause(b, " offset ", st.Offset)
 	if st.Count {
 		b = append(b, " count"...)
+	}
+	for i := range st.Lookups {
+		b = st.Lookups[i].append(b)
 	}
 	return string(b)
 }
@@ -167,29 +174,45 @@ func appendSelect(b []byte, items []SelectItem) []byte {
 
 // outputKey is the key of an item without as.
 func outputKey(x Expr) string {
-	if path, ok := x.(*Path); ok {
-		return path.text()
+	switch x := x.(type) {
+	case *Path:
+		return x.text()
+	case *Aggregate:
+		if x.Arg == nil {
+			return x.Name
+		}
 	}
 	return string(appendExpr(nil, x, bindNone))
 }
 
 func appendOrder(b []byte, order []OrderKey) []byte {
 	for i, key := range order {
-		path := key.Expr.(*Path).text()
-		switch word := (&token{kind: kindName, text: path}); {
-		case i > 0:
-			b = append(b, ", "...)
-		case word.is("by"): // a field called by, which follows the word by
-			b = append(b, " order by "...)
-		default:
-			b = append(b, " order "...)
+		text := keyText(key.Expr)
+		if i == 0 {
+			b = append(b, behindBy(" order ", text)...)
 		}
-		b = append(b, path...)
+		b = append(comma(b, i), text...)
 		if key.Desc {
 			b = append(b, " desc"...)
 		}
 	}
 	return b
+}
+
+// keyText is a key of an order as it is written.
+func keyText(x Expr) string {
+	if path, ok := x.(*Path); ok {
+		return path.text()
+	}
+	return x.(*Aggregate).String()
+}
+
+// behindBy is the word of a clause, with a by behind it before a field of that name.
+func behindBy(clause, name string) string {
+	if word := (&token{kind: kindName, text: name}); word.is("by") {
+		return clause + "by "
+	}
+	return clause
 }
 
 func appendParam(b []byte, n int) []byte { return strconv.AppendInt(append(b, '$'), int64(n), 10) }
@@ -284,6 +307,10 @@ func appendExpr(b []byte, x Expr, least int) []byte {
 		return appendCase(b, x)
 	case *Call:
 		return append(appendList(append(append(b, x.Name...), '('), x.Args), ')')
+	case *Aggregate:
+		return append(b, x.String()...)
+	case *InnerGet:
+		return append(append(append(b, '('), x.Get.String()...), ')')
 	}
 	return b
 }

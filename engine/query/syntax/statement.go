@@ -19,7 +19,7 @@ func (p *parser) statement() (Statement, error) {
 		return nil, p.unexpected("nothing behind the semicolon")
 	}
 	if p.tok.kind != kindEnd {
-		return nil, p.unexpected(p.rest.wanted())
+		return nil, p.unexpected(p.rest.wanted("the end of the statement"))
 	}
 	return st, nil
 }

@@ -122,6 +122,9 @@ func drawExpr(t *rapid.T, depth int) Expr {
 		op := rapid.SampledFrom([]Op{Add, Sub, Mul, Div, Mod}).Draw(t, "arithmetic")
 		return &Binary{Op: op, X: drawExpr(t, depth), Y: drawExpr(t, depth)}
 	case 8:
+		if depth >= 1 && rapid.IntRange(0, 3).Draw(t, "inner get") == 0 {
+			return &Binary{Op: In, X: drawOperand(t, depth), Y: drawInner(t, depth)}
+		}
 		if rapid.Bool().Draw(t, "in a parameter") {
 			return &Binary{Op: In, X: drawOperand(t, depth), Y: &Param{N: 3}}
 		}
@@ -147,6 +150,15 @@ func drawExpr(t *rapid.T, depth int) Expr {
 		}
 		return c
 	}
+}
+
+func drawInner(t *rapid.T, depth int) *InnerGet {
+	path := drawPath(t)
+	st := &Get{Collection: drawNamed(t), Select: []SelectItem{{Expr: &path, As: outputKey(&path)}}, Order: drawOrder(t), Limit: drawBound(t)}
+	if rapid.Bool().Draw(t, "filtered") {
+		st.Where = drawExpr(t, depth-1)
+	}
+	return &InnerGet{Get: st}
 }
 
 func drawSelect(t *rapid.T) []SelectItem {
@@ -190,10 +202,69 @@ func drawOrder(t *rapid.T) []OrderKey {
 
 func drawGet(t *rapid.T) *Get {
 	st := &Get{Collection: drawNamed(t), Where: drawMaybe(t)}
-	if st.Count = rapid.Bool().Draw(t, "count"); !st.Count {
+	drawLookups(t, st)
+	if len(st.Lookups) == 0 && rapid.Bool().Draw(t, "grouped") {
+		drawGroups(t, st)
+		return st
+	}
+	if st.Count = rapid.Bool().Draw(t, "count"); st.Count {
+		for i := range st.Lookups {
+			l := &st.Lookups[i]
+			*l = Lookup{Collection: l.Collection, On: l.On, Parent: l.Parent, Where: l.Where, Required: true}
+		}
+	} else {
 		st.Select, st.Order, st.Limit, st.Offset = drawSelect(t), drawOrder(t), drawBound(t), drawBound(t)
 	}
 	return st
+}
+
+func drawAggregate(t *rapid.T) *Aggregate {
+	out := &Aggregate{Name: rapid.SampledFrom(aggregates[:]).Draw(t, "aggregate")}
+	if out.Name != "count" || rapid.Bool().Draw(t, "of a field") {
+		arg := drawNamed(t)
+		out.Arg = &arg
+	}
+	return out
+}
+
+// drawGroups makes st a get of groups.
+func drawGroups(t *rapid.T, st *Get) {
+	add := func(x Expr) {
+		item := SelectItem{Expr: x, As: prefixed(outputKey(x), len(st.Select))}
+		st.Select = append(st.Select, item)
+	}
+	if rapid.Bool().Draw(t, "key") {
+		key := drawNamed(t)
+		st.Group = &key
+		add(&Path{Parts: []string{key.Text}})
+	}
+	for range rapid.IntRange(1, 3).Draw(t, "aggregates") {
+		add(drawAggregate(t))
+	}
+	if rapid.Bool().Draw(t, "having") {
+		st.Having = &Binary{Op: Gt, X: drawAggregate(t), Y: &Binary{Op: Add, X: drawAggregate(t), Y: drawExpr(t, 2)}}
+	}
+	st.Order, st.Limit, st.Offset = drawOrder(t), drawBound(t), drawBound(t)
+	if rapid.Bool().Draw(t, "by an aggregate") {
+		st.Order = append(st.Order, OrderKey{Expr: drawAggregate(t), Desc: true})
+	}
+}
+
+func drawLookups(t *rapid.T, st *Get) {
+	for i := range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "lookups") {
+		l := Lookup{
+			Collection: Name{Text: prefixed(st.Collection.Text, i)}, On: drawNamed(t), Required: rapid.Bool().Draw(t, "required"),
+			Select: drawSelect(t), Order: drawOrder(t), Limit: drawBound(t), Offset: drawBound(t),
+		}
+		if rapid.Bool().Draw(t, "parent") {
+			parent := drawNamed(t)
+			l.Parent = &parent
+		}
+		if rapid.Bool().Draw(t, "filtered") {
+			l.Where = drawExpr(t, 2)
+		}
+		st.Lookups = append(st.Lookups, l)
+	}
 }
 
 func drawNamed(t *rapid.T) Name { return Name{Text: drawName.Draw(t, "name")} }

@@ -1,0 +1,133 @@
+package query
+
+import (
+	"bytes"
+
+	"fenec/engine/doc"
+)
+
+// The tallies of min and max keep the first of equal values.
+
+// extremeTally is the tally of a min or max.
+func (a *aggregate) extremeTally() tally {
+	largest := a.name == "max"
+	switch typ := a.column.typ; {
+	case whole(typ):
+		return &wholeTally{column: a.column, max: largest}
+	case typ.Kind == doc.TypeFloat:
+		return &floatExtremeTally{column: a.column, max: largest}
+	}
+	return &extremeTally{column: a.column, max: largest}
+}
+
+// wholeTally keeps the least or greatest of int64s: the id, ints or timestamps.
+type wholeTally struct {
+	column *column
+	max    bool
+	best   []wholeBest
+}
+
+type wholeBest struct {
+	n     int64
+	known bool
+}
+
+func (t *wholeTally) open() {
+	t.best = append(t.best, wholeBest{})
+}
+
+func (t *wholeTally) add(group int, d doc.Document) {
+	n := int64(0)
+	if t.column.id {
+		n = d.ID()
+	} else {
+		r := d.Field(t.column.slot)
+		var ok bool
+		if n, ok = r.Int(); !ok {
+			if n, ok = r.Timestamp(); !ok {
+				return
+			}
+		}
+	}
+	b := &t.best[group]
+	if !b.known || n != b.n && n > b.n == t.max {
+		b.n, b.known = n, true
+	}
+}
+
+func (t *wholeTally) value(group int) (doc.Value, bool) {
+	b := t.best[group]
+	if !b.known {
+		return doc.Value{}, true
+	}
+	return doc.Value{Kind: kindOf(t.column.typ), N: uint64(b.n)}, true
+}
+
+// floatExtremeTally keeps the least or greatest float.
+type floatExtremeTally struct {
+	column *column
+	max    bool
+	best   []floatBest
+}
+
+type floatBest struct {
+	x     float64
+	known bool
+}
+
+func (t *floatExtremeTally) open() {
+	t.best = append(t.best, floatBest{})
+}
+
+func (t *floatExtremeTally) add(group int, d doc.Document) {
+	x, ok := d.Field(t.column.slot).Float()
+	if !ok {
+		return
+	}
+	b := &t.best[group]
+	if !b.known || x != b.x && x > b.x == t.max {
+		b.x, b.known = x, true
+	}
+}
+
+func (t *floatExtremeTally) value(group int) (doc.Value, bool) {
+	b := t.best[group]
+	if !b.known {
+		return doc.Value{}, true
+	}
+	return doc.FloatValue(b.x), true
+}
+
+// extremeTally keeps the least or greatest value of any type, as the bytes of a document.
+type extremeTally struct {
+	column *column
+	max    bool
+	best   []doc.Raw // nil where there is none yet
+}
+
+func (t *extremeTally) open() { t.best = append(t.best, nil) }
+
+func (t *extremeTally) add(group int, d doc.Document) {
+	r := d.Field(t.column.slot)
+	if r.IsNull() {
+		return
+	}
+	if b := t.best[group]; b != nil {
+		if c := compareRaw(r, b); c == 0 || c > 0 != t.max {
+			return
+		}
+	}
+	t.best[group] = r
+}
+
+// compareRaw is doc.Compare of two encoded values, sooner where both are texts.
+func compareRaw(r, s doc.Raw) int {
+	if a, ok := r.Text(); ok {
+		if b, ok := s.Text(); ok {
+			return bytes.Compare(a, b)
+		}
+	}
+	return doc.Compare(r.Value(), s.Value())
+}
+
+func (t *extremeTally) value(group int) (doc.Value, bool) { return t.best[group].Value(), true }

@@ -1,0 +1,313 @@
+package query
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/query/syntax"
+)
+
+// groupPlan answers groups of the rows that a picker finds, or one row over all of them. What is known of a
+// group are its cells: the value of the key, then that of each aggregate.
+type groupPlan struct {
+	key        *column // nil: all rows are one group
+	aggregates []aggregate
+	columns    []groupColumn
+	named      string   // the field of key
+	having     testFunc // nil where none
+	order      []groupOrder
+	limit      *bound
+	offset     *bound
+	ends       bool // the ends of sorted indexes tell every aggregate where there is no condition
+	counts     bool // there is no key and every aggregate is count(*)
+}
+
+// aggregate is one function over a group.
+type aggregate struct {
+	name   string
+	text   string        // as it is written
+	column *column       // nil of count(*)
+	index  doc.IndexKind // on column, 0 where none is
+	pos    syntax.Pos
+}
+
+// groupColumn is one key of the answer's objects.
+type groupColumn struct {
+	name string
+	key  []byte // what goes before the value: `{"count":` or `,"sum(total)":`
+	cell int
+}
+
+type groupOrder struct {
+	cell int
+	desc bool
+}
+
+// groups compiles the select, having, order and page of a grouped get.
+func (c *compiler) groups(st *syntax.Get) (*groupPlan, error) {
+	g := &groupPlan{}
+	if st.Group != nil {
+		var err error
+		if g.key, err = resolve(c.schema, []string{st.Group.Text}, st.Group.Pos); err != nil {
+			return nil, err
+		}
+		g.named = st.Group.Text
+	}
+	for i, item := range st.Select {
+		col := groupColumn{name: item.As, key: openKey(i == 0, item.As)}
+		if a, ok := item.Expr.(*syntax.Aggregate); ok {
+			var err error
+			if col.cell, err = c.aggregate(g, a); err != nil {
+				return nil, err
+			}
+		}
+		g.columns = append(g.columns, col)
+	}
+	if err := c.ofGroups(g, st); err != nil {
+		return nil, err
+	}
+	g.counts = g.key == nil
+	g.ends = g.key == nil
+	for _, a := range g.aggregates {
+		g.counts = g.counts && a.column == nil
+		g.ends = g.ends && (a.column == nil || a.extreme() && a.index.Ordered())
+	}
+	return g, nil
+}
+
+// ofGroups compiles what is asked of groups and not of documents.
+func (c *compiler) ofGroups(g *groupPlan, st *syntax.Get) error {
+	c.grouped = g
+	defer func() { c.grouped = nil }()
+	if st.Having != nil {
+		n, err := c.expr(st.Having)
+		if err != nil {
+			return err
+		}
+		if g.having, err = n.condition("having"); err != nil {
+			return err
+		}
+	}
+	for _, k := range st.Order {
+		cell, err := 0, error(nil)
+		switch e := k.Expr.(type) {
+		case *syntax.Aggregate:
+			cell, err = c.aggregate(g, e)
+		case *syntax.Path:
+			cell, err = c.groupCell(e)
+		}
+		if err != nil {
+			return err
+		}
+		g.order = append(g.order, groupOrder{cell: cell, desc: k.Desc})
+	}
+	var err error
+	if g.limit, err = c.bound("limit", st.Limit); err != nil {
+		return err
+	}
+	g.offset, err = c.bound("offset", st.Offset)
+	return err
+}
+
+// aggregate is the cell of an aggregate, which is computed once however often it is named.
+func (c *compiler) aggregate(g *groupPlan, e *syntax.Aggregate) (int, error) {
+	a := aggregate{name: e.Name, text: e.String(), pos: e.Pos}
+	if e.Arg != nil {
+		var err error
+		if a.column, err = resolve(c.schema, []string{e.Arg.Text}, e.Arg.Pos); err != nil {
+			return 0, err
+		}
+		a.index = indexOn(c.schema, a.column.name)
+		if k := a.column.typ.Kind; (a.name == "sum" || a.name == "avg") && k != doc.TypeInt && k != doc.TypeFloat {
+			return 0, errorAt(fail.Invalid, e.Arg.Pos, "%s wants a field of int or float, and %s is %s", a.name, e.Arg.Text, a.column.typ)
+		}
+	}
+	for i := range g.aggregates {
+		if g.aggregates[i].text == a.text {
+			return i + 1, nil
+		}
+	}
+	g.aggregates = append(g.aggregates, a)
+	return len(g.aggregates), nil
+}
+
+// extreme reports whether the aggregate is min or max.
+func (a *aggregate) extreme() bool { return a.name == "min" || a.name == "max" }
+
+// kind is that of the aggregate's values.
+func (a *aggregate) kind() doc.Kind {
+	switch a.name {
+	case "count":
+		return doc.Int
+	case "avg":
+		return doc.Float
+	}
+	return kindOf(a.column.typ)
+}
+
+// groupCell is the cell that a name stands for where groups are asked: a column of the answer, or the key.
+func (c *compiler) groupCell(e *syntax.Path) (int, error) {
+	g, name := c.grouped, strings.Join(e.Parts, ".")
+	for _, col := range g.columns {
+		if col.name == name {
+			return col.cell, nil
+		}
+	}
+	if g.key != nil && name == g.named {
+		return 0, nil
+	}
+	if _, err := resolve(c.schema, e.Parts, e.Pos); err != nil {
+		return 0, err
+	}
+	return 0, errorAt(fail.Invalid, e.Pos, "%s has no one value in a group; having and order take the key, aggregates and their names", name)
+}
+
+// groupNode reads a cell of the frame's group.
+func (c *compiler) groupNode(cell int, pos syntax.Pos) node {
+	n := node{eval: func(f *frame) doc.Value { return f.group.cells[cell] }, kind: c.grouped.kind(cell), pos: pos}
+	if n.kind == doc.Bool {
+		n.test = condition(n)
+	}
+	return n
+}
+
+// kind is that of a cell's values.
+func (g *groupPlan) kind(cell int) doc.Kind {
+	if cell > 0 {
+		return g.aggregates[cell-1].kind()
+	}
+	return kindOf(g.key.typ)
+}
+
+// groupRun is what a run knows of its groups.
+type groupRun struct {
+	cells []doc.Value // of the group under way
+	found int         // groups there are, and
+	kept  int         // of them, those that having holds for
+	ends  bool        // read from the ends of indexes
+}
+
+// rows are the cells of the page's groups, in order.
+func (g *groupPlan) rows(f *frame, t Table, pick *picker) ([][]doc.Value, error) {
+	limit, err := g.limit.value(f, math.MaxInt)
+	if err != nil {
+		return nil, err
+	}
+	offset, err := g.offset.value(f, 0)
+	if err != nil {
+		return nil, err
+	}
+	all, err := g.compute(f, t, pick)
+	if err != nil {
+		return nil, err
+	}
+	f.group.found = len(all)
+	if all, err = g.keep(f, all); err != nil {
+		return nil, err
+	}
+	f.group.kept = len(all)
+	g.sort(all)
+	all = all[min(offset, len(all)):]
+	return all[:min(limit, len(all))], nil
+}
+
+// run appends the groups to the frame's answer.
+func (g *groupPlan) run(f *frame, t Table, pick *picker) (Result, error) {
+	rows, err := g.rows(f, t, pick)
+	if err != nil {
+		return Result{}, err
+	}
+	f.out = append(f.out, '[')
+	for _, cells := range rows {
+		out := f.next()
+		for _, col := range g.columns {
+			out = doc.AppendValueJSON(append(out, col.key...), cells[col.cell])
+		}
+		f.out = append(out, '}')
+	}
+	return f.answer(), nil
+}
+
+// compute makes the cells of every group.
+func (g *groupPlan) compute(f *frame, t Table, pick *picker) ([][]doc.Value, error) {
+	switch {
+	case g.counts:
+		n, err := pick.count(f, t)
+		return g.row(func(*aggregate) doc.Value { return doc.IntValue(int64(n)) }), err
+	case g.ends && len(pick.terms) == 0 && f.live(t) == t.Len():
+		f.group.ends = true
+		return g.row(func(a *aggregate) doc.Value {
+			if a.column == nil {
+				return doc.IntValue(int64(t.Len()))
+			}
+			return end(t, a)
+		}), nil
+	}
+	s := newGrouping(g)
+	if err := pick.each(f, t, s.add); err != nil {
+		return nil, err
+	}
+	return s.cells()
+}
+
+// row is the one row over all documents.
+func (g *groupPlan) row(value func(*aggregate) doc.Value) [][]doc.Value {
+	cells := make([]doc.Value, 1+len(g.aggregates))
+	for i := range g.aggregates {
+		cells[1+i] = value(&g.aggregates[i])
+	}
+	return [][]doc.Value{cells}
+}
+
+// end is the least or greatest value of an indexed column. Of equal values it is that of the lowest id, as
+// that of a scan is.
+func end(t Table, a *aggregate) (v doc.Value) {
+	t.Sorted(a.column.name).Range(aboveNull, unbounded, a.name == "max", func(id int64) bool {
+		v = a.column.value(t.Get(id))
+		return false
+	})
+	return v
+}
+
+// keep keeps the groups that having holds for.
+func (g *groupPlan) keep(f *frame, all [][]doc.Value) ([][]doc.Value, error) {
+	if g.having == nil {
+		return all, nil
+	}
+	kept := all[:0]
+	for i, cells := range all {
+		if err := f.pause(i); err != nil {
+			return nil, err
+		}
+		f.group.cells = cells
+		f.arena = f.arena[:f.mark]
+		held := g.having(f) == yes
+		if err := f.take(); err != nil {
+			return nil, err
+		}
+		if held {
+			kept = append(kept, cells)
+		}
+	}
+	return kept, nil
+}
+
+// sort orders groups by the columns asked for, then by key, of which no two have the same.
+func (g *groupPlan) sort(all [][]doc.Value) {
+	slices.SortFunc(all, func(a, b []doc.Value) int {
+		for _, k := range g.order {
+			c := doc.Compare(a[k.cell], b[k.cell])
+			switch {
+			case c == 0:
+			case k.desc:
+				return -c
+			default:
+				return c
+			}
+		}
+		return doc.Compare(a[0], b[0])
+	})
+}

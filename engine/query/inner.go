@@ -1,0 +1,147 @@
+package query
+
+import (
+	"strconv"
+	"time"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/query/syntax"
+)
+
+// MaxInner is how many values the inner get of an in answers at most.
+const MaxInner = 100_000
+
+// innerPlan is the get behind an in. It reads no row of the statement around it, so it runs once, before the
+// first row, in a frame of its own.
+type innerPlan struct {
+	plan *Plan
+	get  *getPlan
+	pos  syntax.Pos
+}
+
+// innerRun is what an explain says of an inner get.
+type innerRun struct {
+	collection, index string
+	tested, values    int
+}
+
+// inInner compiles `x in (get ...)`.
+func (c *compiler) inInner(x node, e *syntax.InnerGet, pos syntax.Pos) (node, *probe, error) {
+	in := &innerPlan{plan: &Plan{}, pos: e.Pos}
+	sub := &compiler{reader: c.reader, plan: in.plan}
+	var err error
+	if in.get, err = sub.getPlan(e.Get); err != nil {
+		return node{}, nil, err
+	}
+	c.plan.params = max(c.plan.params, in.plan.params)
+	if kind := in.kind(); x.kind != doc.Untyped && kind != doc.Untyped && !alike(x.kind, kind) {
+		item := &e.Get.Select[0]
+		return node{}, nil, errorAt(fail.Invalid, item.Pos, "%s is %s and never equal to what in looks for, %s", item.As, kind, x.kind)
+	}
+	typ := doc.Type{}
+	if x.column != nil {
+		typ = x.column.typ
+	}
+	i := c.bind(func(f *frame, o *operand) error { return in.members(f, o, typ) })
+	if x.column == nil {
+		return predicate(memberOf(x.eval, i), x.constant, pos), nil, nil
+	}
+	return predicate(memberTest(x.column, i), false, pos), &probe{column: x.column, member: true, operand: i}, nil
+}
+
+// alike reports whether values of two kinds can be equal.
+func alike(a, b doc.Kind) bool {
+	number := func(k doc.Kind) bool { return k == doc.Int || k == doc.Float || k == doc.Decimal }
+	return a == b || number(a) && number(b)
+}
+
+// kind is that of the values.
+func (in *innerPlan) kind() doc.Kind {
+	if g := in.get.groups; g != nil {
+		return g.kind(g.columns[0].cell)
+	}
+	return in.get.show.items[0].kind
+}
+
+// members runs the get and makes its values the members of an in: those that a field of the type can hold,
+// where there is a field, for the others equal none of its values.
+func (in *innerPlan) members(f *frame, o *operand, typ doc.Type) error {
+	kind := kindOf(typ)
+	n := 0
+	add := func(v doc.Value) error {
+		if v.Kind == doc.Null {
+			return nil
+		}
+		if n++; n > MaxInner {
+			return errorAt(fail.Invalid, in.pos, "the inner get of in answers more than %s values", strconv.Itoa(MaxInner))
+		}
+		if typ.Kind != 0 {
+			if kind != doc.Untyped && !alike(v.Kind, kind) {
+				return nil
+			}
+			var err error
+			if v, err = typ.Convert(v, "the value"); err != nil {
+				return nil // a number that the field's type has not
+			}
+		}
+		if v.B != nil {
+			start := len(f.arena)
+			f.arena = append(f.arena, v.B...)
+			v.B = f.arena[start:len(f.arena):len(f.arena)]
+		}
+		o.values = append(o.values, v)
+		return nil
+	}
+	if err := in.each(f, add); err != nil {
+		return err
+	}
+	o.settle(whole(typ))
+	return nil
+}
+
+// each runs the get and calls add for each of its values until that fails.
+func (in *innerPlan) each(outer *frame, add func(doc.Value) error) error {
+	t, err := table(outer.reader, in.get.collection)
+	if err != nil {
+		return err
+	}
+	f := in.plan.frame()
+	defer in.plan.release(f)
+	env := &Env{Ctx: outer.ctx, Params: outer.params, Now: time.UnixMilli(outer.now)}
+	if err := f.begin(env, outer.reader, nil); err != nil {
+		return err
+	}
+	n := 0
+	if g := in.get.groups; g != nil {
+		rows, err := g.rows(f, t, in.get.pick)
+		if err != nil {
+			return err
+		}
+		for _, cells := range rows {
+			if err := add(cells[g.columns[0].cell]); err != nil {
+				return err
+			}
+		}
+		n = len(rows)
+	} else {
+		item := &in.get.show.items[0]
+		err := in.get.pick.each(f, t, func(f *frame) bool {
+			v := item.value(f)
+			if f.err == nil {
+				f.err = add(v)
+			}
+			n++
+			return f.err == nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	run := innerRun{collection: in.get.collection, tested: f.walk.tested, values: n}
+	if f.walk.route != nil {
+		run.index = f.walk.route.indexName()
+	}
+	outer.inner = append(append(outer.inner, f.inner...), run)
+	return nil
+}

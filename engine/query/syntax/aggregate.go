@@ -1,0 +1,124 @@
+package syntax
+
+import "strings"
+
+// aggregates are the functions over rows.
+var aggregates = [...]string{"count", "sum", "avg", "min", "max"}
+
+// String is the aggregate as it is written.
+func (x *Aggregate) String() string {
+	if x.Arg == nil {
+		return x.Name + "(*)"
+	}
+	return x.Name + "(" + x.Arg.Text + ")"
+}
+
+// atAggregate reports whether the current token begins an aggregate.
+func (p *parser) atAggregate() bool {
+	return p.tok.kind == kindName && p.peek().kind == '(' && p.tok.anyOf(aggregates[:]...)
+}
+
+// aggregate reads `name(field)` or `count(*)`.
+func (p *parser) aggregate() (*Aggregate, error) {
+	out := &Aggregate{Name: strings.ToLower(p.tok.text), Pos: p.tok.pos}
+	p.advance()
+	p.advance()
+	if p.tok.kind == '*' {
+		if out.Name != "count" {
+			return nil, p.invalid(p.tok.pos, "%s wants a field; only count takes *", out.Name)
+		}
+		p.advance()
+		return out, p.want(')', ") behind count(*")
+	}
+	wanted := "a field's name"
+	if out.Name == "count" {
+		wanted = "* or a field's name"
+	}
+	arg, err := p.fieldName(wanted, out.Name)
+	if err != nil {
+		return nil, err
+	}
+	out.Arg = &arg
+	return out, p.want(')', ") behind the field, as an aggregate takes no expression")
+}
+
+// fieldName reads a name that may not go on as a path; who takes it is told so.
+func (p *parser) fieldName(wanted, who string) (Name, error) {
+	name, err := p.name(wanted)
+	if err == nil && p.tok.kind == '.' {
+		return name, p.invalid(name.Pos, "%s takes the name of a field, not a path", who)
+	}
+	return name, err
+}
+
+// groupKey reads `[by] field`.
+func (p *parser) groupKey() (*Name, error) {
+	if p.tok.is("by") && p.peek().kind == kindName {
+		p.advance()
+	}
+	name, err := p.fieldName("the field to group by", "group")
+	if err == nil && p.tok.kind == ',' {
+		err = p.invalid(p.tok.pos, "group takes one field")
+	}
+	return &name, err
+}
+
+// havingCondition reads a condition in which aggregates stand.
+func (p *parser) havingCondition() (Expr, error) {
+	p.having = true
+	x, err := p.expression("a condition behind having")
+	p.having = false
+	return x, err
+}
+
+// aggregateOf is the first aggregate among items, nil where there is none.
+func aggregateOf(items []SelectItem) *Aggregate {
+	for i := range items {
+		if a, ok := items[i].Expr.(*Aggregate); ok {
+			return a
+		}
+	}
+	return nil
+}
+
+// noAggregate refuses an aggregate in the order of documents.
+func (p *parser) noAggregate(order []OrderKey) error {
+	for _, k := range order {
+		if a, ok := k.Expr.(*Aggregate); ok {
+			return p.invalid(a.Pos, "order by %s is for groups, and the statement makes none", a)
+		}
+	}
+	return nil
+}
+
+// checkGrouped refuses a list that mixes groups with what a group has not one of, and the clauses of groups
+// where there are none.
+func (p *parser) checkGrouped(st *Get) error {
+	if !st.Grouped() {
+		if st.Having != nil {
+			return p.invalid(st.Having.Position(), "having is for groups: select an aggregate, or group by a field")
+		}
+		return p.noAggregate(st.Order)
+	}
+	keyed := false
+	for i := range st.Select {
+		item := &st.Select[i]
+		if _, ok := item.Expr.(*Aggregate); ok {
+			continue
+		}
+		path, ok := item.Expr.(*Path)
+		switch {
+		case !ok:
+			return p.invalid(item.Pos, "an expression has no one value in a group; beside aggregates select the field to group by")
+		case st.Group == nil:
+			return p.invalid(item.Pos, "%s is selected beside an aggregate, which wants it to be grouped by: group %s", path.text(), path.text())
+		case len(path.Parts) > 1 || path.Parts[0] != st.Group.Text:
+			return p.invalid(item.Pos, "%s has no one value in a group by %s; select that field or aggregates", path.text(), st.Group.Text)
+		}
+		keyed = true
+	}
+	if st.Group != nil && !keyed {
+		return p.invalid(st.Group.Pos, "group by %s wants %s in the select list", st.Group.Text, st.Group.Text)
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package syntax
+
+// changeClauses reads the clauses of a set or del.
+func (p *parser) changeClauses(c *clauses) error {
+	if err := p.clauses(c, changeClauses); err != nil {
+		return err
+	}
+	if c.returning != nil {
+		if a := aggregateOf(c.returning.Items); a != nil {
+			return p.invalid(a.Pos, "returning answers the rows written, and %s is no field of one", a)
+		}
+	}
+	return p.noAggregate(c.order)
+}
+
+// set reads `C {...} clauses`.
+func (p *parser) set() (Statement, error) {
+	st := &Set{}
+	var c clauses
+	var err error
+	if st.Collection, err = p.collection(); err != nil {
+		return nil, err
+	}
+	if p.tok.kind != '{' {
+		return nil, p.unexpected("{ and the fields to set")
+	}
+	at := p.tok.pos
+	if st.Items, err = p.items(); err != nil {
+		return nil, err
+	}
+	if len(st.Items) == 0 {
+		return nil, p.invalid(at, "set wants a field to set, found {}")
+	}
+	if err = p.changeClauses(&c); err != nil {
+		return nil, err
+	}
+	st.Where, st.Order, st.Limit, st.Returning, st.Require = c.where, c.order, c.limit, c.returning, c.require
+	return st, nil
+}
+
+// del reads `C clauses`.
+func (p *parser) del() (Statement, error) {
+	st := &Delete{}
+	var c clauses
+	var err error
+	if st.Collection, err = p.collection(); err != nil {
+		return nil, err
+	}
+	if err = p.changeClauses(&c); err != nil {
+		return nil, err
+	}
+	st.Where, st.Order, st.Limit, st.Returning, st.Require = c.where, c.order, c.limit, c.returning, c.require
+	return st, nil
+}

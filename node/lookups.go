@@ -1,0 +1,142 @@
+package node
+
+import (
+	"bytes"
+
+	"fenec/engine/fail"
+	"fenec/engine/query/syntax"
+)
+
+// level is one lookup of a query string: `lookup=name`, and the keys that begin with `name.`
+type level struct {
+	name     []byte
+	on       []byte // the level's field
+	parent   []byte // the field above that it equals, empty for the id
+	required bool
+	clauses
+}
+
+var lookupKey = []byte("lookup")
+
+// readLevels reads `lookup=a,b`, which says what keys mean wherever they stand, before the keys.
+func (c *call) readLevels() error {
+	rest := c.request.Query
+	for len(rest) > 0 {
+		var pair []byte
+		pair, rest, _ = bytes.Cut(rest, ampersand)
+		key, list, _ := bytes.Cut(pair, equals)
+		var err error
+		if key, c.values, err = unescape(c.values, key, true); err != nil {
+			return err
+		}
+		if !bytes.Equal(key, lookupKey) {
+			continue
+		}
+		if list, c.values, err = unescape(c.values, list, true); err != nil {
+			return err
+		}
+		for more := true; more; {
+			var name []byte
+			name, list, more = bytes.Cut(list, comma)
+			if !isName(name) {
+				return fail.New(fail.Invalid, "lookup wants the names of collections, got %s", quoted(name))
+			}
+			if c.level(name) != nil {
+				return fail.New(fail.Invalid, "%s is looked up twice in one chain", clipped(name))
+			}
+			if len(c.levels) == syntax.MaxLookups {
+				return fail.New(fail.Invalid, "a chain of lookups has at most %d levels", syntax.MaxLookups)
+			}
+			c.levels = append(c.levels, level{name: name})
+		}
+	}
+	return nil
+}
+
+// levelOf is the level whose name a key begins with, and what of it the key says.
+func (c *call) levelOf(key []byte) (*level, []byte) {
+	if len(c.levels) == 0 {
+		return nil, nil
+	}
+	name, of, found := bytes.Cut(key, dot)
+	if !found {
+		return nil, nil
+	}
+	return c.level(name), of
+}
+
+// level is the level of that name, nil where there is none.
+func (c *call) level(name []byte) *level {
+	for i := range c.levels {
+		if bytes.Equal(c.levels[i].name, name) {
+			return &c.levels[i]
+		}
+	}
+	return nil
+}
+
+// readLevelKey reads a key of a level. The clauses it goes to take the place of the request's meanwhile.
+func (c *call) readLevelKey(l *level, key, value []byte, assigned bool) error {
+	c.clauses, l.clauses = l.clauses, c.clauses
+	defer func() { c.clauses, l.clauses = l.clauses, c.clauses }()
+	var which keys
+	switch string(key) {
+	case "on":
+		which = keyOn
+		l.on = value
+	case "parent":
+		which = keyParent
+		l.parent = value
+	case "required":
+		which, assigned = keyRequired, true
+	case "select":
+		which = keySelect
+	case "order":
+		which = keyOrder
+	case "limit":
+		which = keyLimit
+	case "offset":
+		which = keyOffset
+	case "where":
+		which = keyWhere
+	}
+	if !assigned {
+		return fail.New(fail.Invalid, "\"%s.%s\" has no value: want %s.%s=...", clipped(l.name), clipped(key), clipped(l.name), clipped(key))
+	}
+	switch which {
+	case 0:
+		return c.filter(key, value)
+	case keyOn, keyParent:
+		if err := checkField(which.String(), value); err != nil {
+			return err
+		}
+	case keyRequired:
+		switch string(value) {
+		case "", "true":
+			l.required = true
+		case "false":
+		default:
+			return fail.New(fail.Invalid, "%s.required wants true or false, got %s", clipped(l.name), quoted(value))
+		}
+	}
+	return c.give(which, value)
+}
+
+// appendLevels appends the levels as FenecQL has them.
+func (c *call) appendLevels() error {
+	for i := range c.levels {
+		l := &c.levels[i]
+		if len(l.on) == 0 {
+			return fail.New(fail.Invalid, "%s.on is missing: it names the field of %s that says whose it is", clipped(l.name), clipped(l.name))
+		}
+		c.text = append(append(append(append(c.text, " lookup "...), l.name...), " on "...), l.on...)
+		if len(l.parent) > 0 {
+			c.text = append(append(c.text, " = "...), l.parent...)
+		}
+		if l.required {
+			c.text = append(c.text, " required"...)
+		}
+		c.appendClauses(&l.clauses)
+	}
+	return nil
+}
