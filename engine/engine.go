@@ -13,6 +13,9 @@
 // A document whose ttl is over at a statement's time is left out by that statement, whatever it asks, and stays in the
 // file until Expire, which whoever owns the database calls now and then, deletes it.
 //
+// Collections whose names begin with _ are the database's own, rows and changes like any other, which no statement finds
+// and nothing lists. There is one, _idempotency: what was answered to writes under a key (Once).
+//
 // Locks, in the order they are taken:
 //
 //	DB.writer   one writer, compaction's swap, freeze or start of an image at a time; held while waiting for a disk
