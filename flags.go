@@ -101,6 +101,17 @@ func (s *settings) wait(name string) time.Duration {
 	return d
 }
 
+// milliseconds reads a whole number of them.
+func (s *settings) milliseconds(name string) time.Duration {
+	const most = 1 << 40 // over thirty years: more would overflow nothing but sense
+	n := s.count(name, 0)
+	if n > most {
+		s.refuse(name, "a number of milliseconds")
+		return 0
+	}
+	return time.Duration(n) * time.Millisecond
+}
+
 // address reads what to listen on.
 func (s *settings) address(name string) string {
 	text := s.c.String(name)

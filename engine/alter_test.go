@@ -387,7 +387,7 @@ func declareBeside(t *testing.T, db *DB, text string, meanwhile func()) error {
 		t.Fatal(err)
 	}
 	meanwhile()
-	_, ticket, err := db.stageStatement(s, &env, built, nil)
+	_, _, ticket, err := db.stageStatement(nil, s, &env, built, nil)
 	if err != nil {
 		return err
 	}

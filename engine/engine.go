@@ -13,12 +13,16 @@
 // A document whose ttl is over at a statement's time is left out by that statement, whatever it asks, and stays in the
 // file until Expire, which whoever owns the database calls now and then, deletes it.
 //
+// Collections whose names begin with _ are the database's own, rows and changes like any other, which no statement finds
+// and nothing lists. There is one, _idempotency: what was answered to writes under a key (Once).
+//
 // Locks, in the order they are taken:
 //
 //	DB.writer   one writer, compaction's swap, freeze or start of an image at a time; held while waiting for a disk
 //	            by compaction's swap, by the start of an image for the blocks staged before it, and by Close
 //	DB.mu       the memory, the tables and the flags; shared by readers, exclusive for the change itself
 //	derived.mu  one index being built by the readers that need it
+//	shapes.mu   what is counted of statements; it is held for nothing else and by nobody who waits
 //	DB.landing  what is staged and not yet known to be on disk
 //
 // The only goroutine is the log's own, which Close stops and waits for.
@@ -51,7 +55,11 @@ type Options struct {
 	ReadOnly bool
 	// StatementTimeout stops a statement that runs longer; none where zero.
 	StatementTimeout time.Duration
-	Log              zerolog.Logger
+	// KeyTTL is how long the answer of a write under a key is kept; a day where zero.
+	KeyTTL time.Duration
+	// Slow logs a statement that takes longer, by its shape; none where zero.
+	Slow time.Duration
+	Log  zerolog.Logger
 }
 
 func (o Options) withDefaults() Options {
@@ -64,6 +72,9 @@ func (o Options) withDefaults() Options {
 	if o.Rand == nil {
 		o.Rand = rand.Reader
 	}
+	if o.KeyTTL == 0 {
+		o.KeyTTL = defaultKeyTTL
+	}
 	return o
 }
 
@@ -74,6 +85,7 @@ type DB struct {
 	log  *wal.Log
 
 	statements statements
+	shapes     shapes
 
 	writer   sync.Mutex
 	mu       sync.RWMutex
@@ -82,7 +94,7 @@ type DB struct {
 	memory  memory
 	tables  map[string]*table
 	numbers map[uint64]*table
-	names   []string // of tables, sorted
+	names   []string // of the tables statements know, sorted
 	counted uint64   // the last table number handed out
 	version uint64   // moves with every schema change, put back ones too
 	seq     uint64   // the change counter

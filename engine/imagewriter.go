@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/binary"
+	"maps"
 	"slices"
 
 	"fenec/engine/doc"
@@ -40,8 +41,8 @@ type tableView struct {
 // stateLocked is what an image taken now is made of. It needs the lock, shared or not.
 func (db *DB) stateLocked() (head, []tableView) {
 	m := db.memory.snapshot()
-	tables := make([]tableView, 0, len(db.names))
-	for _, name := range db.names {
+	tables := make([]tableView, 0, len(db.tables))
+	for _, name := range slices.Sorted(maps.Keys(db.tables)) {
 		t := db.tables[name]
 		tables = append(tables, tableView{t.number, t.schema, t.next, t.view(m)})
 	}

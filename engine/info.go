@@ -26,12 +26,12 @@ func (db *DB) Collections() []CollectionInfo {
 // Stats is what a database holds.
 type Stats struct {
 	Seq       uint64
-	Documents int // those whose ttl is over and that are not yet deleted, too
+	Documents int // of the collections statements know, those whose ttl is over and that are not yet deleted too
 	FileBytes int64
 	// LiveBytes are the documents' own: what a compact leaves of the file, about.
 	LiveBytes int64
-	// MemoryBytes is what the database holds in the heap: the mirror of its file, the indexes built and
-	// the statements kept.
+	// MemoryBytes is what the database holds in the heap: the mirror of its file, the indexes built,
+	// the statements kept and what is counted of them.
 	MemoryBytes int64
 	Frozen      bool
 	Failed      error // the storage error that stopped writes, nil where none did
@@ -45,11 +45,13 @@ func (db *DB) Stats() Stats {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	s := Stats{
-		Seq: db.seq, FileBytes: db.log.Size(), MemoryBytes: fixedBytes + db.memory.bytes() + db.statements.bytes(),
+		Seq: db.seq, FileBytes: db.log.Size(), MemoryBytes: fixedBytes + db.memory.bytes() + db.statements.bytes() + db.shapes.bytes.Load(),
 		Frozen: db.frozen, Failed: db.failed,
 	}
-	for _, t := range db.tables {
-		s.Documents += t.Len()
+	for name, t := range db.tables {
+		if !isServers(name) {
+			s.Documents += t.Len()
+		}
 		s.LiveBytes += t.live
 		s.MemoryBytes += t.bytes()
 	}

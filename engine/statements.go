@@ -29,6 +29,7 @@ type statements struct {
 type statement struct {
 	tree    syntax.Statement
 	planned atomic.Pointer[planned]
+	count   atomic.Pointer[shapeCount] // what counted it last
 }
 
 type planned struct {
@@ -93,6 +94,12 @@ func (s *statement) plan(r query.Reader) (*query.Plan, error) {
 	}
 	s.planned.Store(&planned{plan, version})
 	return plan, nil
+}
+
+// compacts tells a compact, which is no block.
+func (s *statement) compacts() bool {
+	_, ok := s.tree.(*syntax.Compact)
+	return ok
 }
 
 // writes tells a statement that changes the database.

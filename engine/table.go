@@ -38,8 +38,10 @@ func (db *DB) addTable(number uint64, s *doc.Schema) *table {
 func (db *DB) insertTable(t *table) {
 	db.tables[t.schema.Name] = t
 	db.numbers[t.number] = t
-	at, _ := slices.BinarySearch(db.names, t.schema.Name)
-	db.names = slices.Insert(db.names, at, t.schema.Name)
+	if !isServers(t.schema.Name) {
+		at, _ := slices.BinarySearch(db.names, t.schema.Name)
+		db.names = slices.Insert(db.names, at, t.schema.Name)
+	}
 	db.version++
 	db.tx.asked = nil
 }

@@ -44,8 +44,8 @@ func (t *table) expired(now time.Time) int {
 	return t.Sorted(t.ttl.Name).Count(t.gone(now))
 }
 
-// Expire deletes documents whose ttl is over by the clock, ExpireBlock at most, as one block of ordinary deletes, and
-// says how many it deleted. Reads and writes leave such documents out long before; this is what takes them out of the
+// Expire deletes documents whose ttl is over by the clock, and idempotency keys whose time is, ExpireBlock at most, as one
+// block of ordinary deletes, and says how many it deleted. Reads and writes leave such documents out long before; this is what takes them out of the
 // file. Where the database takes no writes, being frozen, failed, closing or for reading only, it deletes none.
 func (db *DB) Expire() (deleted int, err error) {
 	now := db.opts.Clock()
@@ -71,7 +71,7 @@ func (db *DB) anyExpired(now time.Time) bool {
 			return true
 		}
 	}
-	return false
+	return db.keysToSweep(now)
 }
 
 // stageExpired deletes what is expired as one block and stages it.
@@ -94,7 +94,11 @@ func (db *DB) stageExpired(now time.Time) (deleted int, ticket wal.Ticket, err e
 			deleted++
 		}
 	}
-	return deleted, db.tx.land(), nil
+	swept, err := db.tx.sweepKeys(ExpireBlock - deleted)
+	if err != nil {
+		return 0, 0, err
+	}
+	return deleted + swept, db.tx.land(), nil
 }
 
 // firstExpired lists documents of t whose ttl is over at now, limit at most, those gone longest first.

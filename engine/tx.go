@@ -116,7 +116,7 @@ func (x *tx) table(name string) *table {
 
 // Table is reader.Table.
 func (x *tx) Table(name string) query.Table {
-	if t := x.table(name); t != nil {
+	if t := x.table(name); t != nil && !isServers(name) {
 		return t
 	}
 	return nil
@@ -340,7 +340,7 @@ func (r *reader) Names() []string { return r.db.names }
 func (r *reader) SchemaVersion() uint64 { return r.db.version }
 
 func (r *reader) Table(name string) query.Table {
-	if t := r.db.tables[name]; t != nil {
+	if t := r.db.tables[name]; t != nil && !isServers(name) {
 		return t
 	}
 	return nil

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"syscall"
 	"testing"
@@ -19,7 +20,7 @@ import (
 func everything(tb testing.TB, db *DB) string {
 	tb.Helper()
 	out := dump(tb, db) + fmt.Sprintf("change %d, %d tables handed out\n", db.seq, db.counted)
-	for _, name := range db.names {
+	for _, name := range slices.Sorted(maps.Keys(db.tables)) {
 		t := db.tables[name]
 		out += fmt.Sprintf("%s: number %d, next %d, live %d, paths %v\n", name, t.number, t.next, t.live, t.schema.Paths)
 		for _, x := range t.derived {

@@ -24,6 +24,8 @@ type call struct {
 	tenant  *tenant
 	name    []byte // the collection of the path, a checked name
 	all     bool   // the path is /C/all
+	key     []byte // the request's Idempotency-Key, where keyed
+	keyed   bool
 
 	text   []byte      // the statement being written
 	params []doc.Value // its parameters
@@ -68,15 +70,14 @@ func (c *call) appendParam(dst []byte, v doc.Value) []byte {
 	return strconv.AppendInt(append(dst, '$'), int64(c.param(v)), 10)
 }
 
-// exec runs the statement written so far, its rows appended to the connection's buffer.
-func (c *call) exec(grows bool) (engine.Result, error) {
+// execText is exec of the statement written so far.
+func (c *call) execText(grows bool, answer func(*call, *engine.Result) http1.Answer) (http1.Answer, error) {
 	if grows {
 		if err := c.node.checkGrowth(c.tenant); err != nil {
-			return engine.Result{}, err
+			return c.ranBefore(err)
 		}
 	}
-	st := engine.Statement{Text: string(c.text), Params: c.params}
-	return c.tenant.db.Exec(c.request.Context(), st, c.request.Scratch())
+	return c.exec(engine.Statement{Text: string(c.text), Params: c.params}, answer)
 }
 
 // checkGrowth refuses a write that adds to a tenant which alone is past what all tenants may hold.

@@ -32,6 +32,8 @@ type Config struct {
 	IdleTimeout      time.Duration // a connection without a request for so long is closed
 	Drain            time.Duration // what the caller of Shutdown means to give the requests in flight
 	StatementTimeout time.Duration
+	Slow             time.Duration // a statement that takes longer is logged
+	IdempotencyTTL   time.Duration // the answer of a write under an Idempotency-Key is kept so long; a day where zero
 
 	ReadOnly bool // refuse every write; the directory need not be writable
 	Insecure bool // listen beyond loopback without a data token
@@ -67,7 +69,7 @@ func (c *Config) Validate(listen string) error {
 		return errors.New("a node needs --dir, a directory of tenants, or --file, one database")
 	case c.Dir != "" && c.File != "":
 		return errors.New("--dir and --file exclude each other: a node serves a directory of tenants or one database")
-	case c.IdleClose < 0 || c.IdleTimeout < 0 || c.Drain < 0 || c.StatementTimeout < 0:
+	case c.IdleClose < 0 || c.IdleTimeout < 0 || c.Drain < 0 || c.StatementTimeout < 0 || c.Slow < 0 || c.IdempotencyTTL < 0:
 		return errors.New("a duration is negative")
 	case c.MaxMemory < 0:
 		return errors.New("--max-memory is negative")
@@ -111,7 +113,8 @@ func (n *Node) engineOptions(tenant string) engine.Options {
 	}
 	return engine.Options{
 		FS: n.fs, Clock: n.config.Clock, Sync: n.config.Sync, ReadOnly: n.config.ReadOnly,
-		StatementTimeout: n.config.StatementTimeout, Log: log,
+		StatementTimeout: n.config.StatementTimeout, KeyTTL: n.config.IdempotencyTTL,
+		Slow: n.config.Slow, Log: log,
 	}
 }
 

@@ -30,6 +30,7 @@ var statuses = map[fail.Kind]struct {
 	fail.Canceled:    {status: 503},
 	fail.Timeout:     {status: 503, retry: true},
 	fail.Closed:      {status: 503, retry: true},
+	fail.Reused:      {status: 422},
 }
 
 // absentHeader tells a router that this node does not hold the tenant, which its 404 alone would not.

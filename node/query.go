@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"errors"
 	"io"
 
 	"fenec/engine"
@@ -27,14 +28,16 @@ func (c *call) query() http1.Answer {
 		return c.node.answerError(c.request, err)
 	}
 	st := engine.Statement{Text: text, Params: c.params}
-	if _, err := c.checkGrowth(st); err != nil {
-		return c.node.answerError(c.request, err)
+	var a http1.Answer
+	if _, err = c.checkGrowth(st); err != nil {
+		a, err = c.ranBefore(err)
+	} else {
+		a, err = c.exec(st, (*call).answer)
 	}
-	res, err := c.tenant.db.Exec(c.request.Context(), st, c.request.Scratch())
 	if err != nil {
 		return c.node.answerError(c.request, err)
 	}
-	return c.answer(&res)
+	return a
 }
 
 // batch is POST /batch: a statement a line, all of them one block.
@@ -47,14 +50,24 @@ func (c *call) batch() http1.Answer {
 	if err != nil {
 		return c.failedBatch(err, 0, len(statements))
 	}
-	if at, err := c.checkGrowth(statements...); err != nil {
-		return c.failedBatch(err, 0, at)
+	if at, full := c.checkGrowth(statements...); full != nil {
+		a, err := c.ranBefore(full)
+		switch {
+		case err == nil:
+			return a
+		case errors.Is(err, full):
+			return c.failedBatch(full, 0, at)
+		}
+		return c.node.answerError(c.request, err)
 	}
-	results, at, err := c.tenant.db.Batch(c.request.Context(), statements)
-	if err != nil {
-		return c.failedBatch(err, len(results), at)
+	a, completed, at, err := c.execBatch(statements)
+	switch {
+	case err == nil:
+		return a
+	case at < 0:
+		return c.node.answerError(c.request, err)
 	}
-	return c.answerBatch(results)
+	return c.failedBatch(err, completed, at)
 }
 
 // readBatch reads the lines of a batch. Where one cannot be read, as many statements as came before it are answered.

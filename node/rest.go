@@ -44,26 +44,29 @@ func (c *call) rows() (http1.Answer, error) {
 	if err := c.readQuery(keySelect | keyOrder | keyLimit | keyOffset | keyCount | keyWhere | keyGroup | keyHaving | keyLookup); err != nil {
 		return http1.Answer{}, err
 	}
-	counting := c.given&keyCount != 0
-	if counting && c.given&^(keyCount|keyWhere|keyLookup) != 0 {
+	if c.counting() && c.given&^(keyCount|keyWhere|keyLookup) != 0 {
 		return http1.Answer{}, fail.New(fail.Invalid, "count goes with filters and required lookups only, not with select, group, having, order, limit or offset")
 	}
 	c.text = append(append(c.text, "get "...), c.name...)
 	c.appendClauses(&c.clauses)
-	if counting {
+	if c.counting() {
 		c.text = append(c.text, " count"...)
 	}
 	if err := c.appendLevels(); err != nil {
 		return http1.Answer{}, err
 	}
-	res, err := c.exec(false)
-	if err != nil {
-		return http1.Answer{}, err
+	return c.execText(false, (*call).found)
+}
+
+func (c *call) counting() bool { return c.given&keyCount != 0 }
+
+// found is the answer of a REST read.
+func (c *call) found(res *engine.Result) http1.Answer {
+	body := res.Body
+	if c.counting() && len(body) > 2 {
+		body = body[1 : len(body)-1] // the one row, out of its list
 	}
-	if counting && len(res.Body) > 2 {
-		res.Body = res.Body[1 : len(res.Body)-1] // the one row, out of its list
-	}
-	return http1.Answer{Status: 200, Headers: http1.JSON, Body: res.Body}, nil
+	return http1.Answer{Status: 200, Headers: http1.JSON, Body: body}
 }
 
 // appendClauses appends what a query string says of the rows of one level.
@@ -111,11 +114,7 @@ func (c *call) insert() (http1.Answer, error) {
 	}
 	c.text = append(append(append(c.text, "insert into "...), c.name...), " $1"...)
 	c.param(body.Value())
-	res, err := c.exec(true)
-	if err != nil {
-		return http1.Answer{}, err
-	}
-	return c.wrote(201, "inserted", &res), nil
+	return c.execText(true, (*call).inserted)
 }
 
 // update is PATCH /C and /C/all.
@@ -146,11 +145,7 @@ func (c *call) update() (http1.Answer, error) {
 	if err := c.readFilters(); err != nil {
 		return http1.Answer{}, err
 	}
-	res, err := c.exec(true)
-	if err != nil {
-		return http1.Answer{}, err
-	}
-	return c.wrote(200, "updated", &res), nil
+	return c.execText(true, (*call).updated)
 }
 
 // delete is DELETE /C and /C/all.
@@ -159,11 +154,7 @@ func (c *call) delete() (http1.Answer, error) {
 	if err := c.readFilters(); err != nil {
 		return http1.Answer{}, err
 	}
-	res, err := c.exec(false)
-	if err != nil {
-		return http1.Answer{}, err
-	}
-	return c.wrote(200, "deleted", &res), nil
+	return c.execText(false, (*call).deleted)
 }
 
 // readFilters reads which documents are to be changed: all of them only where the path says so.
@@ -181,6 +172,12 @@ func (c *call) readFilters() error {
 	c.appendWhere()
 	return nil
 }
+
+func (c *call) inserted(res *engine.Result) http1.Answer { return c.wrote(201, "inserted", res) }
+
+func (c *call) updated(res *engine.Result) http1.Answer { return c.wrote(200, "updated", res) }
+
+func (c *call) deleted(res *engine.Result) http1.Answer { return c.wrote(200, "deleted", res) }
 
 // wrote is the answer of a REST write.
 func (c *call) wrote(status int, what string, res *engine.Result) http1.Answer {

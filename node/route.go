@@ -152,6 +152,7 @@ var (
 	routeQuery       = route{methodPost, (*call).query}
 	routeBatch       = route{methodPost, (*call).batch}
 	routeSchema      = route{methodGet, (*call).schema}
+	routeStats       = route{methodGet | methodDelete, (*call).statementStats}
 	routeCollection  = route{methodGet | methodPost | methodPatch | methodDelete, (*call).collection}
 	routeAll         = route{methodPatch | methodDelete, (*call).collection}
 )
@@ -159,7 +160,6 @@ var (
 // laterPaths are the paths of a tenant's surface that this version does not have.
 var laterPaths = map[string]string{
 	"_changes":     "change data capture, /_changes,",
-	"_stats":       "the statistics of statements, /_stats,",
 	"_whoami":      "/_whoami",
 	"_replication": "replication",
 }
@@ -207,6 +207,9 @@ func findRoute(path segments) (where *route, collection []byte, err error) {
 		return where, nil, nil
 	}
 	if first[0] == '_' {
+		if string(first) == "_stats" && path.count == 2 && string(path.at[1]) == "statements" {
+			return &routeStats, nil, nil
+		}
 		if what, ok := laterPaths[string(first)]; ok {
 			return nil, nil, later(what)
 		}
@@ -255,6 +258,11 @@ func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
 	defer n.release(t)
 	c := newCall(n, r, t)
 	defer c.free()
+	if methodOf(r.Method) != methodGet {
+		if err := c.takeKey(); err != nil {
+			return n.answerError(r, err)
+		}
+	}
 	if collection != nil {
 		if err := c.nameCollection(collection); err != nil {
 			return n.answerError(r, err)
@@ -301,14 +309,9 @@ func (n *Node) enterSingle(r *http1.Request) error {
 func checkHeaders(r *http1.Request) error {
 	for i := range r.Headers {
 		name := r.Headers[i].Name
-		switch {
-		case len(name) > 6 && name[0]|0x20 == 'f' && name[5] == '-':
+		if len(name) > 6 && name[0]|0x20 == 'f' && name[5] == '-' {
 			if what, ok := laterHeaders[strings.ToLower(string(name))]; ok {
 				return later(what)
-			}
-		case len(name) == len("idempotency-key") && name[0]|0x20 == 'i' && methodOf(r.Method) != methodGet:
-			if strings.EqualFold(string(name), "idempotency-key") {
-				return later("a write under an Idempotency-Key")
 			}
 		}
 	}

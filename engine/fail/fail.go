@@ -41,6 +41,8 @@ const (
 	Timeout
 	// Closed is a request that met a database which is closing.
 	Closed
+	// Reused is an idempotency key that another request has.
+	Reused
 )
 
 var kindNames = [...]string{
@@ -58,6 +60,7 @@ var kindNames = [...]string{
 	Canceled:    "canceled",
 	Timeout:     "timeout",
 	Closed:      "closed",
+	Reused:      "key reused",
 }
 
 // String names the kind in lower-case words.

@@ -58,7 +58,7 @@ func TestCauseIsReachable(t *testing.T) {
 
 func TestEveryKindHasItsOwnName(t *testing.T) {
 	seen := map[string]Kind{}
-	for k := Invalid; k <= Closed; k++ {
+	for k := Invalid; k <= Reused; k++ {
 		name := k.String()
 		if strings.HasPrefix(name, "kind ") {
 			t.Errorf("kind %d has no name", k)

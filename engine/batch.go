@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"fenec/engine/fail"
+	"fenec/engine/query"
+	"fenec/engine/wal"
+)
+
+// Batch runs statements as one block under one lock: all of them or none. A failure says at which statement. Where one
+// of them is a compact, each runs on its own instead, and those before a failure stay.
+func (db *DB) Batch(ctx context.Context, sts []Statement) (results []Result, at int, err error) {
+	results, _, at, err = db.batch(ctx, nil, sts)
+	return results, at, err
+}
+
+// batch is BatchOnce, o being nil where there is no key.
+func (db *DB) batch(ctx context.Context, o *Once, sts []Statement) (results []Result, kept *Kept, at int, err error) {
+	parsed := make([]*statement, len(sts))
+	writes, compacts := false, false
+	for i, st := range sts {
+		if parsed[i], err = db.statements.parse(st.Text); err != nil {
+			return nil, nil, i, err
+		}
+		if parsed[i].compacts() {
+			compacts = true
+		} else {
+			writes = writes || parsed[i].writes()
+		}
+	}
+	switch {
+	case compacts && writes && o != nil:
+		return nil, nil, -1, fail.New(fail.Invalid, "a batch that writes and compacts is not one block and cannot run under an idempotency key: send the compact on its own")
+	case compacts:
+		results, at, err = db.eachAlone(ctx, sts)
+		return results, nil, at, err
+	}
+	ctx = db.timed(ctx)
+	if writes {
+		results, kept, at, err = db.batchWrite(ctx, o, parsed, sts)
+	} else {
+		results, at, err = db.batchRead(ctx, parsed, sts)
+	}
+	return results, kept, at, stopped(ctx, err)
+}
+
+func (db *DB) eachAlone(ctx context.Context, sts []Statement) (results []Result, at int, err error) {
+	for i, st := range sts {
+		res, err := db.Exec(ctx, st, nil)
+		if err != nil {
+			return results, i, err
+		}
+		results = append(results, res)
+	}
+	return results, len(sts), nil
+}
+
+func (db *DB) batchRead(ctx context.Context, parsed []*statement, sts []Statement) ([]Result, int, error) {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	if db.closed {
+		return nil, 0, errClosed()
+	}
+	return db.runAllLocked(ctx, db.opts.Clock(), parsed, sts, &db.reader)
+}
+
+func (db *DB) batchWrite(ctx context.Context, o *Once, parsed []*statement, sts []Statement) ([]Result, *Kept, int, error) {
+	if kept, err := db.RanBefore(o); kept != nil || err != nil {
+		return nil, kept, -1, err
+	}
+	results, kept, at, ticket, err := db.stageBatch(ctx, o, parsed, sts)
+	if err != nil {
+		return nil, nil, at, err
+	}
+	if err := db.commit(ticket); err != nil {
+		return nil, nil, 0, err
+	}
+	return results, kept, at, nil
+}
+
+// stageBatch is stageStatement of many.
+func (db *DB) stageBatch(ctx context.Context, o *Once, parsed []*statement, sts []Statement) (results []Result, kept *Kept, at int, ticket wal.Ticket, err error) {
+	db.writer.Lock()
+	defer db.writer.Unlock()
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	now := db.opts.Clock()
+	if kept, err := db.keptLocked(o, now); kept != nil || err != nil {
+		return nil, kept, -1, db.last, err
+	}
+	if err := db.writableLocked(); err != nil {
+		return nil, nil, 0, 0, err
+	}
+	db.tx.begin(now, nil)
+	defer db.tx.end()
+	if results, at, err = db.runAllLocked(ctx, now, parsed, sts, &db.tx); err != nil {
+		return nil, nil, at, 0, err
+	}
+	for i := range results {
+		results[i].Seq = db.seq
+	}
+	if o != nil {
+		if err := db.tx.keep(o, results); err != nil {
+			return nil, nil, -1, 0, err
+		}
+	}
+	return results, nil, at, db.tx.land(), nil
+}
+
+func (db *DB) runAllLocked(ctx context.Context, now time.Time, parsed []*statement, sts []Statement, state query.Reader) (results []Result, at int, err error) {
+	results = make([]Result, len(sts))
+	for i, s := range parsed {
+		began := steady()
+		env := query.Env{Ctx: ctx, Params: sts[i].Params, Now: now}
+		results[i], err = db.runLocked(s, &env, state, nil)
+		db.ran(s, began, &results[i], err)
+		if err != nil {
+			return nil, i, err
+		}
+	}
+	return results, len(sts), nil
+}

@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fenec/engine/query"
+	"fenec/engine/query/syntax"
+)
+
+// maxShapes is how many shapes of statements are counted. Where another comes the one with the fewest calls goes.
+const maxShapes = 256
+
+// shapeBytes is about what a shape takes beside its text.
+const shapeBytes = 160
+
+// shapes counts what statements did and cost, those that differ in their values alone as one (syntax.Shape). What is
+// counted lasts until it is reset or the database is closed.
+type shapes struct {
+	mu     sync.Mutex
+	counts map[string]*shapeCount
+	bytes  atomic.Int64
+}
+
+// shapeCount is what is counted of one shape.
+type shapeCount struct {
+	shape   string
+	calls   atomic.Int64
+	errors  atomic.Int64
+	rows    atomic.Int64
+	total   atomic.Int64 // nanoseconds
+	longest atomic.Int64
+	dropped atomic.Bool // no longer one of the shapes counted
+}
+
+// count is what to count s in. The statement keeps it, so that its shape is made once.
+func (c *shapes) count(s *statement) *shapeCount {
+	if n := s.count.Load(); n != nil && !n.dropped.Load() {
+		return n
+	}
+	shape := syntax.Shape(s.tree)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.counts[shape]
+	if n == nil {
+		if len(c.counts) == maxShapes {
+			c.drop(c.leastUsed())
+		}
+		if c.counts == nil {
+			c.counts = map[string]*shapeCount{}
+		}
+		n = &shapeCount{shape: shape}
+		c.counts[shape] = n
+		c.bytes.Add(int64(len(shape)) + shapeBytes)
+	}
+	s.count.Store(n)
+	return n
+}
+
+func (c *shapes) leastUsed() (least *shapeCount) {
+	for _, n := range c.counts {
+		if least == nil || n.calls.Load() < least.calls.Load() {
+			least = n
+		}
+	}
+	return least
+}
+
+func (c *shapes) drop(n *shapeCount) {
+	n.dropped.Store(true)
+	delete(c.counts, n.shape)
+	c.bytes.Add(-int64(len(n.shape)) - shapeBytes)
+}
+
+func (c *shapes) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.counts {
+		c.drop(n)
+	}
+}
+
+func (n *shapeCount) add(took time.Duration, rows int64, failed bool) {
+	n.calls.Add(1)
+	n.total.Add(int64(took))
+	if rows > 0 {
+		n.rows.Add(rows)
+	}
+	if failed {
+		n.errors.Add(1)
+	}
+	for {
+		longest := n.longest.Load()
+		if int64(took) <= longest || n.longest.CompareAndSwap(longest, int64(took)) {
+			return
+		}
+	}
+}
+
+var started = time.Now()
+
+// steady is the time since the process began. What a statement takes is measured by it rather than by Options.Clock, which
+// says what time it is: read without the time of day it costs half, and every statement reads it twice.
+func steady() time.Duration { return time.Since(started) }
+
+// ran counts that s ran until now, and logs it where it was slow: its shape, never a value of it, and so not the error
+// it may have failed with.
+func (db *DB) ran(s *statement, began time.Duration, res *Result, err error) {
+	took := steady() - began
+	rows := res.Affected
+	if res.Kind == query.Rows {
+		rows = int64(res.Rows)
+	}
+	n := db.shapes.count(s)
+	n.add(took, rows, err != nil)
+	if db.opts.Slow > 0 && took > db.opts.Slow {
+		db.opts.Log.Warn().Str("statement", n.shape).Dur("ms", took).Int64("rows", rows).Bool("failed", err != nil).Msg("a statement was slow")
+	}
+}
+
+// StatementStats is what the statements of one shape did since the database was opened or the counts reset.
+type StatementStats struct {
+	Shape          string // the canonical text with a ? for each value
+	Calls, Errors  int64  // calls that failed are calls
+	Rows           int64  // answered by reads, touched by writes
+	Total, Longest time.Duration
+}
+
+// StatementStats lists what the statements that ran cost, those that took longest together first. A statement's time is
+// what its caller waited, that of one within a batch what it ran. Statements that cannot be read are not counted.
+func (db *DB) StatementStats() []StatementStats {
+	c := &db.shapes
+	c.mu.Lock()
+	list := make([]StatementStats, 0, len(c.counts))
+	for _, n := range c.counts {
+		list = append(list, StatementStats{
+			Shape: n.shape, Calls: n.calls.Load(), Errors: n.errors.Load(), Rows: n.rows.Load(),
+			Total: time.Duration(n.total.Load()), Longest: time.Duration(n.longest.Load()),
+		})
+	}
+	c.mu.Unlock()
+	slices.SortFunc(list, func(a, b StatementStats) int {
+		return cmp.Or(cmp.Compare(b.Total, a.Total), strings.Compare(a.Shape, b.Shape))
+	})
+	return list
+}
+
+// ResetStatementStats begins to count anew.
+func (db *DB) ResetStatementStats() { db.shapes.reset() }

@@ -1,0 +1,127 @@
+package node
+
+import (
+	"crypto/sha256"
+	"io"
+	"strings"
+
+	"fenec/engine"
+	"fenec/engine/fail"
+	"fenec/internal/http1"
+)
+
+// keyHeader is the header that has a write run once, however often it is sent.
+const keyHeader = "Idempotency-Key"
+
+var replayedHeader = http1.Header{Name: []byte("Idempotent-Replayed"), Value: []byte("true")}
+
+// takeKey keeps the key a request brings for its write. Of two, neither can be meant.
+func (c *call) takeKey() error {
+	for i := range c.request.Headers {
+		h := &c.request.Headers[i]
+		if len(h.Name) != len(keyHeader) || !strings.EqualFold(string(h.Name), keyHeader) {
+			continue
+		}
+		if c.keyed {
+			return fail.New(fail.Invalid, "%s is given twice", keyHeader)
+		}
+		c.key, c.keyed = h.Value, true
+	}
+	return nil
+}
+
+// once is the key of the request as the engine takes it. The fingerprint is of the method, the target as it came and
+// the body's bytes; the first two hold no blank and no line end.
+func (c *call) once(answer func(results []engine.Result) http1.Answer) (*engine.Once, error) {
+	body, err := c.request.Body(http1.MaxBody)
+	if err != nil {
+		return nil, err
+	}
+	o := &engine.Once{Key: string(c.key)}
+	h := sha256.New()
+	io.WriteString(h, c.request.Method+" "+string(c.request.Target)+"\n")
+	h.Write(body)
+	h.Sum(o.Request[:0])
+	o.Answer = func(results []engine.Result) (int, []byte) {
+		a := answer(results)
+		return a.Status, a.Body
+	}
+	return o, nil
+}
+
+// exec runs a statement and makes its answer, under the request's key where it has one. What answer makes of a write's
+// result is what the engine keeps, so it is of the result alone.
+func (c *call) exec(st engine.Statement, answer func(*call, *engine.Result) http1.Answer) (http1.Answer, error) {
+	ctx, scratch := c.request.Context(), c.request.Scratch()
+	if !c.keyed {
+		res, err := c.tenant.db.Exec(ctx, st, scratch)
+		if err != nil {
+			return http1.Answer{}, err
+		}
+		return answer(c, &res), nil
+	}
+	o, err := c.once(func(results []engine.Result) http1.Answer { return answer(c, &results[0]) })
+	if err != nil {
+		return http1.Answer{}, err
+	}
+	res, kept, err := c.tenant.db.ExecOnce(ctx, o, st, scratch)
+	switch {
+	case err != nil:
+		return http1.Answer{}, err
+	case kept != nil:
+		return replay(kept), nil
+	}
+	return answer(c, &res), nil
+}
+
+// execBatch is exec of a batch. Where it fails, results are of the statements that stand, and at is the one at fault,
+// -1 where that is the key.
+func (c *call) execBatch(statements []engine.Statement) (a http1.Answer, completed, at int, err error) {
+	ctx := c.request.Context()
+	var results []engine.Result
+	if c.keyed {
+		o, err := c.once(c.answerBatch)
+		if err != nil {
+			return http1.Answer{}, 0, -1, err
+		}
+		var kept *engine.Kept
+		if results, kept, at, err = c.tenant.db.BatchOnce(ctx, o, statements); kept != nil {
+			return replay(kept), 0, 0, nil
+		} else if err != nil {
+			return http1.Answer{}, len(results), at, err
+		}
+		return c.answerBatch(results), 0, 0, nil
+	}
+	if results, at, err = c.tenant.db.Batch(ctx, statements); err != nil {
+		return http1.Answer{}, len(results), at, err
+	}
+	return c.answerBatch(results), 0, 0, nil
+}
+
+// ranBefore is the answer of a write that the node would not run now, for want of memory, where it ran before under the
+// same key; otherwise refused.
+func (c *call) ranBefore(refused error) (http1.Answer, error) {
+	if !c.keyed {
+		return http1.Answer{}, refused
+	}
+	o, err := c.once(nil)
+	if err != nil {
+		return http1.Answer{}, err
+	}
+	kept, err := c.tenant.db.RanBefore(o)
+	switch {
+	case err != nil:
+		return http1.Answer{}, err
+	case kept != nil:
+		return replay(kept), nil
+	}
+	return http1.Answer{}, refused
+}
+
+// replay is the answer of a write that ran before.
+func replay(k *engine.Kept) http1.Answer {
+	return http1.Answer{
+		Status: k.Status, Body: k.Body,
+		Headers: append(positionHeaders(k.Seq, k.History), replayedHeader),
+	}
+}
