@@ -66,12 +66,13 @@ func classified(what string, err error) error {
 func (n *Node) delete(name string) error {
 	unlock := n.gates.lock(name)
 	defer unlock()
-	if err := n.mustExist(name); err != nil {
-		return err
-	}
+	// Closed first: a tenant whose file somebody took away must not go on answering from memory.
 	if t := n.registry.get(name); t != nil {
 		t.shut()
 		_ = n.closeTenant(t) // logged there; the file goes anyway
+	}
+	if err := n.mustExist(name); err != nil {
+		return err
 	}
 	// The file goes first, and is gone from the disk, before its hold does: a node that stops in between must not come
 	// back with the file taking writes.

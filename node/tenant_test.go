@@ -168,6 +168,16 @@ func TestDescriptorsAreSharedSoThatAnIdleTenantIsAlwaysFound(t *testing.T) {
 	}
 }
 
+func TestATenantWhoseFileWasTakenAwayCanBeDeleted(t *testing.T) {
+	r := start(t, Config{})
+	r.fill("acme", 1)
+	if err := r.fs.Remove(r.path("acme")); err != nil {
+		t.Fatal(err)
+	}
+	r.wantAdmin(404, "DELETE", "/_admin/tenants/acme", "")
+	r.want(404, "GET", "/t/acme/c", "")
+}
+
 func TestFewConnectionsAreAsManyAsAskedFor(t *testing.T) {
 	if b := newBudget(Config{MaxConnections: 1}); b.connections != 1 {
 		t.Errorf("%d connections, want the 1 that --max-connections says", b.connections)
