@@ -174,7 +174,7 @@ func TestATenantWhoseFileWasTakenAwayCanBeDeleted(t *testing.T) {
 	if err := r.fs.Remove(r.path("acme")); err != nil {
 		t.Fatal(err)
 	}
-	r.wantAdmin(404, "DELETE", "/_admin/tenants/acme", "")
+	r.wantAdmin(404, "DELETE", "tenants/acme", "")
 	r.want(404, "GET", "/t/acme/c", "")
 }
 
