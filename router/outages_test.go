@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"fenec/internal/vfs/crashfs"
@@ -204,15 +205,13 @@ func TestAMoveRunAgainBeforeItIsPutRight(t *testing.T) {
 	})
 	ask(w.rt.addr, "POST", "/_shard/tenants/acme/move", `{"to":"n2"}`, "")
 	w.nodes[1].cutting(w.request)
-	refused := make(chan struct{})
+	refused, thawing := make(chan struct{}), atomic.Bool{}
 	var once sync.Once
 	w.nodes[0].cutting(func(n *fakeNode, r *http.Request) verdict {
 		v := w.request(n, r)
-		if strings.HasSuffix(r.URL.Path, "/thaw") {
-			once.Do(func() {
-				v = refuse503
-				close(refused)
-			})
+		if v == pass && strings.HasSuffix(r.URL.Path, "/thaw") && !thawing.Load() {
+			v = refuse503
+			once.Do(func() { close(refused) })
 		}
 		return v
 	})
@@ -221,6 +220,7 @@ func TestAMoveRunAgainBeforeItIsPutRight(t *testing.T) {
 	if c := w.nodes[0].copyOf("acme"); !c.frozen {
 		t.Fatal("the source is not frozen")
 	}
+	thawing.Store(true)
 	w.rt.must("POST", "/_shard/tenants/acme/move", `{"to":"n2"}`, 200)
 	w.holds(nil)
 	w.alone()

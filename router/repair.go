@@ -214,7 +214,7 @@ func (rt *Router) clearCopy(ctx context.Context, api nodeAPI, tenant string) err
 		}
 		if live || found.Seq != 0 {
 			rt.log.Error().Str("tenant", tenant).Str("node", api.name).
-				Msg("a node holds a copy of a tenant that is elsewhere, and takes writes to it: it is left alone, delete it there by hand")
+				Msg("a node holds a copy of a tenant that is elsewhere, and takes writes to it: it is left alone; delete it there by hand once it is sure not to be the only one, as where one node is recorded under two names")
 			return nil
 		}
 	}
