@@ -121,26 +121,24 @@ func durableFigures(r *report) error {
 		return err
 	}
 	defer l.close()
-	node, err := l.startNode("", "node", "--sync", "always")
+	alone, err := l.startDurable(pinned, "alone")
 	if err != nil {
-		return err
-	}
-	if err := createTenant(node, "x"); err != nil {
-		return err
-	}
-	if err := fill("http://" + address(node)); err != nil {
 		return err
 	}
 	if err := r.figure(figure{
 		name: "durable put over HTTP, one client, p50", unit: "us", atMost: 1.5,
-		ours: side{"fenec", l.ping(node, "/t/x/c", 2000, "POST", durableBody)},
-		peer: side{"write and fdatasync", bareSync(filepath.Join(l.dir, "bare"), recordBytes())},
+		ours: side{"fenec", l.ping(alone, "/t/x/c", 2000, "POST", durableBody)},
+		peer: side{"write and fdatasync", onItsOwn(bareSync(filepath.Join(l.dir, "bare"), recordBytes()))},
 	}); err != nil {
 		return err
 	}
 	if !installed("wrk") {
 		r.skip("durable puts, 16 clients", "wrk is not installed")
 		return nil
+	}
+	node, err := l.startDurable("", "crowd")
+	if err != nil {
+		return err
 	}
 	script := filepath.Join(l.dir, "post.lua")
 	if err := os.WriteFile(script, []byte("wrk.method = 'POST'\nwrk.body = '"+durableBody+"'\n"), 0o644); err != nil {
@@ -152,12 +150,30 @@ func durableFigures(r *report) error {
 	})
 }
 
+// startDurable starts a node that answers a write once it is on disk, with the tenant x.
+func (l *lab) startDurable(cpu, name string) (port int, err error) {
+	if port, err = l.startNode(cpu, name, "--sync", "always"); err != nil {
+		return 0, err
+	}
+	if err := createTenant(port, "x"); err != nil {
+		return 0, err
+	}
+	return port, fill("http://" + address(port))
+}
+
 // recordBytes is about what the put of durableBody appends to the file.
 func recordBytes() int { return wal.HeaderSize + len(durableBody) + 24 }
 
-// bareSync appends n bytes and syncs them, as often as the ruler asks, and answers the median in microseconds.
+// bareSync appends n bytes and syncs them, as often as the ruler asks and on the same processor, and answers the median
+// in microseconds.
 func bareSync(path string, n int) func() (float64, error) {
 	return func() (float64, error) {
+		runtime.LockOSThread() // and never unlocked: the thread, which is pinned, ends with the goroutine
+		var set unix.CPUSet
+		set.Set(0)
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			return 0, err
+		}
 		f, err := os.Create(path)
 		if err != nil {
 			return 0, err
@@ -176,6 +192,19 @@ func bareSync(path string, n int) func() (float64, error) {
 			took = append(took, float64(time.Since(start).Nanoseconds())/1e3)
 		}
 		return median(took), nil
+	}
+}
+
+// onItsOwn measures on a goroutine of its own, which ends with it.
+func onItsOwn(measure func() (float64, error)) func() (float64, error) {
+	return func() (got float64, err error) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			got, err = measure()
+		}()
+		<-done
+		return got, err
 	}
 }
 
