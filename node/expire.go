@@ -13,21 +13,8 @@ const (
 	expireBlocks = 16
 )
 
-// expireDocuments is a goroutine of the node: it deletes documents whose ttl is over, and idempotency keys whose time
-// is, from the tenants that are open. It waits for their disks, so it is not the one that closes idle tenants.
-func (n *Node) expireDocuments() {
-	ticker := time.NewTicker(expireEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-n.stop:
-			return
-		case <-ticker.C:
-			n.expire()
-		}
-	}
-}
-
+// expire deletes documents whose ttl is over, and idempotency keys whose time is, from the tenants that are open. It
+// waits for their disks, so it has a goroutine apart from the one that closes idle tenants.
 func (n *Node) expire() {
 	n.eachOpen(func(t *tenant) {
 		for range expireBlocks {

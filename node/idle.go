@@ -12,21 +12,22 @@ const sweepEvery = time.Second
 // closers is how many tenants are synced and closed at a time as the node stops.
 const closers = 16
 
-// closeIdleTenants is the node's goroutine: it closes tenants that nobody has used for IdleClose, and the least
-// recently used ones where the open ones have outgrown the memory they may hold.
-func (n *Node) closeIdleTenants() {
-	ticker := time.NewTicker(sweepEvery)
+// every is a goroutine of the node: it does the work at each interval until the node stops.
+func (n *Node) every(interval time.Duration, work func()) {
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-n.stop:
 			return
 		case <-ticker.C:
-			n.sweep()
+			work()
 		}
 	}
 }
 
+// sweep closes tenants that nobody has used for IdleClose, and the least recently used ones where the open ones have
+// outgrown the memory they may hold.
 func (n *Node) sweep() {
 	now := n.clock()
 	n.refusals.expire(now)

@@ -94,8 +94,8 @@ func New(c Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.stopped.Go(n.closeIdleTenants)
-	n.stopped.Go(n.expireDocuments)
+	n.stopped.Go(func() { n.every(sweepEvery, n.sweep) })
+	n.stopped.Go(func() { n.every(expireEvery, n.expire) })
 	return n, nil
 }
 
