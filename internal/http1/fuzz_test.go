@@ -206,7 +206,7 @@ func FuzzResponseHead(f *testing.F) {
 		if end < 0 {
 			return
 		}
-		ours, bad := ParseResponse(data[:end+4], method)
+		ours, bad := parseResponse(data[:end+4], method)
 		if bad != nil {
 			return
 		}

@@ -16,28 +16,6 @@ type Response struct {
 // there is none.
 func (r *Response) Get(name string) []byte { return get(r.Headers, name) }
 
-// ParseResponse reads a whole head, blank line included and nothing after it,
-// that answers a request of the method. The error is an *Error with status 502.
-func ParseResponse(head []byte, method string) (Response, error) {
-	var p headParser
-	var r Response
-	n, err := p.parse(head)
-	switch {
-	case err != nil:
-	case n == 0:
-		err = refuse(502, "the head of the answer is not whole")
-	case n < len(head):
-		err = refuse(502, "there is more than a head")
-	default:
-		err = r.read(&p, head, method)
-	}
-	if err != nil {
-		err.Status = 502
-		return Response{}, err
-	}
-	return r, nil
-}
-
 // read takes over what the parser found in a whole head.
 func (r *Response) read(p *headParser, head []byte, method string) *Error {
 	*r = Response{Head: head, Headers: p.headers}

@@ -50,7 +50,7 @@ func TestAnswersHeadsAreReadByTheRules(t *testing.T) {
 		{"more than a head", "HTTP/1.1 204 OK\r\n\r\nx", "GET", 0, 0, false, false},
 	} {
 		t.Run(one.name, func(t *testing.T) {
-			got, err := ParseResponse([]byte(one.head), one.method)
+			got, err := parseResponse([]byte(one.head), one.method)
 			var bad *Error
 			if one.status == 0 {
 				if !errors.As(err, &bad) || bad.Status != 502 {
@@ -347,4 +347,26 @@ func TestAnUpstreamRoundAllocatesNothing(t *testing.T) {
 	if got > 0 {
 		t.Errorf("a round allocates %v times", got)
 	}
+}
+
+// parseResponse reads a whole head, blank line included and nothing after it,
+// that answers a request of the method. The error is an *Error with status 502.
+func parseResponse(head []byte, method string) (Response, error) {
+	var p headParser
+	var r Response
+	n, err := p.parse(head)
+	switch {
+	case err != nil:
+	case n == 0:
+		err = refuse(502, "the head of the answer is not whole")
+	case n < len(head):
+		err = refuse(502, "there is more than a head")
+	default:
+		err = r.read(&p, head, method)
+	}
+	if err != nil {
+		err.Status = 502
+		return Response{}, err
+	}
+	return r, nil
 }
