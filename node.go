@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 
 	"fenec/node"
@@ -90,17 +91,8 @@ func runNode(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	keepAwake()
-	config.Log = newLog(c.App.ErrWriter)
-	stop := signals(config.Log)
-	l, err := listen(address)
-	if err != nil {
-		return err
-	}
-	n, err := node.New(config)
-	if err != nil {
-		closeAll(l)
-		return err
-	}
-	return serve(config.Log, stop, config.Drain, nil, part{"node", n, l})
+	return serveOne(c, "node", address, config.Drain, func(log zerolog.Logger) (service, error) {
+		config.Log = log
+		return node.New(config)
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/urfave/cli/v2"
 )
 
 // service is what listens: a node or a router.
@@ -25,6 +26,23 @@ type part struct {
 	name     string
 	service  service
 	listener net.Listener
+}
+
+// serveOne is a process of one service: it listens, opens the service with the log and serves until a signal comes.
+func serveOne(c *cli.Context, name, address string, drain time.Duration, open func(zerolog.Logger) (service, error)) error {
+	keepAwake()
+	log := newLog(c.App.ErrWriter)
+	stop := signals(log)
+	l, err := listen(address)
+	if err != nil {
+		return err
+	}
+	s, err := open(log)
+	if err != nil {
+		closeAll(l)
+		return err
+	}
+	return serve(log, stop, drain, nil, part{name, s, l})
 }
 
 // signals catches the first SIGINT or SIGTERM in the channel it answers; a

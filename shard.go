@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 
 	"fenec/router"
@@ -68,17 +69,8 @@ func runShard(c *cli.Context) error {
 	if err := noArguments(c); err != nil {
 		return err
 	}
-	keepAwake()
-	config.Log = newLog(c.App.ErrWriter)
-	stop := signals(config.Log)
-	l, err := listen(address)
-	if err != nil {
-		return err
-	}
-	r, err := router.New(config)
-	if err != nil {
-		closeAll(l)
-		return err
-	}
-	return serve(config.Log, stop, drain, nil, part{"router", r, l})
+	return serveOne(c, "router", address, drain, func(log zerolog.Logger) (service, error) {
+		config.Log = log
+		return router.New(config)
+	})
 }
