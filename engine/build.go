@@ -116,15 +116,15 @@ func (b *building) build(env *query.Env) error {
 			return true
 		})
 	})
-	if err == nil && x.kind == doc.IndexUnique {
+	if err == nil && x.index.Kind == doc.IndexUnique {
 		err = x.distinct(there(b.view.get, b.ttl, env.Now), b.view.ids)
 	}
 	return err
 }
 
 // declares tells that b is the index of that declaration.
-func (b *building) declares(t *table, on string, kind doc.IndexKind) bool {
-	x := t.newDerived(on, kind)
+func (b *building) declares(t *table, on string, declared doc.Index) bool {
+	x := t.newDerived(on, declared)
 	return b.index.table == t && x != nil && b.index.same(x)
 }
 

@@ -33,8 +33,8 @@ func made(t *testing.T, ops ...[]byte) *crashfs.FS {
 
 func number(n uint64) doc.Schema {
 	return doc.Schema{Name: fmt.Sprint("c", n), Slots: 3, Fields: []doc.Field{
-		{Name: "n", Type: doc.Type{Kind: doc.TypeInt}, Index: doc.IndexSorted},
-		{Name: "at", Type: doc.Type{Kind: doc.TypeTimestamp}, Index: doc.IndexUnique, Slot: 1},
+		{Name: "n", Type: doc.Type{Kind: doc.TypeInt}, Index: doc.Index{Kind: doc.IndexSorted}},
+		{Name: "at", Type: doc.Type{Kind: doc.TypeTimestamp}, Index: doc.Index{Kind: doc.IndexUnique}, Slot: 1},
 		{Name: "tags", Type: doc.Type{Kind: doc.TypeList, Elem: doc.TypeText}, Slot: 2},
 	}}
 }

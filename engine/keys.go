@@ -31,7 +31,7 @@ const (
 var keySchema = &doc.Schema{
 	Name: keysName, Slots: keySlots,
 	Fields: []doc.Field{
-		{Name: "key", Type: doc.Type{Kind: doc.TypeText}, Index: doc.IndexHash, Slot: keyKey},
+		{Name: "key", Type: doc.Type{Kind: doc.TypeText}, Index: doc.Index{Kind: doc.IndexHash}, Slot: keyKey},
 		{Name: "request", Type: doc.Type{Kind: doc.TypeBytes}, Slot: keyRequest},
 		{Name: "at", Type: doc.Type{Kind: doc.TypeTimestamp}, Slot: keyAt},
 		{Name: "status", Type: doc.Type{Kind: doc.TypeInt}, Slot: keyStatus},

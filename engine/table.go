@@ -137,7 +137,7 @@ type derived struct {
 	table      *table
 	collection string // the table's name
 	on         string // what the schema calls the field or path, which a rename changes
-	kind       doc.IndexKind
+	index      doc.Index
 	slot       int
 	path       []string // within the field, for an index on a path
 
@@ -152,13 +152,13 @@ type derivedState struct {
 }
 
 // newDerived is an unbuilt index of t on a field or path, nil where t has no such field.
-func (t *table) newDerived(on string, kind doc.IndexKind) *derived {
+func (t *table) newDerived(on string, declared doc.Index) *derived {
 	name, rest, isPath := strings.Cut(on, ".")
 	f := t.schema.Field(name)
 	if f == nil {
 		return nil
 	}
-	x := &derived{table: t, collection: t.schema.Name, on: on, kind: kind, slot: f.Slot}
+	x := &derived{table: t, collection: t.schema.Name, on: on, index: declared, slot: f.Slot}
 	if isPath {
 		x.path = strings.Split(rest, ".")
 	}
@@ -169,8 +169,8 @@ func (t *table) newDerived(on string, kind doc.IndexKind) *derived {
 func (t *table) follow(s *doc.Schema) {
 	t.schema, t.ttl = s, s.TTL()
 	var declared []*derived
-	declare := func(on string, kind doc.IndexKind) {
-		x := t.newDerived(on, kind)
+	declare := func(on string, index doc.Index) {
+		x := t.newDerived(on, index)
 		if x == nil {
 			return
 		}
@@ -181,12 +181,12 @@ func (t *table) follow(s *doc.Schema) {
 		declared = append(declared, x)
 	}
 	for _, f := range s.Fields {
-		if f.Index != 0 {
+		if f.Index.Kind != 0 {
 			declare(f.Name, f.Index)
 		}
 	}
 	for _, p := range s.Paths {
-		declare(p.Path, p.Index)
+		declare(p.Path, doc.Index{Kind: p.Index})
 	}
 	t.derived = declared
 }
@@ -203,7 +203,7 @@ func (t *table) like(x *derived) *derived {
 
 // same tells that x and y hold the same of each document, whatever it is called.
 func (x *derived) same(y *derived) bool {
-	return x.kind == y.kind && x.slot == y.slot && slices.Equal(x.path, y.path)
+	return x.index == y.index && x.slot == y.slot && slices.Equal(x.path, y.path)
 }
 
 // value is what the index holds of d.
@@ -244,7 +244,7 @@ func (x *derived) build() *derivedState {
 
 // empty is the index of no document yet; get finds those it will hold.
 func (x *derived) empty(get func(id int64) doc.Document) *derivedState {
-	if !x.kind.Ordered() {
+	if !x.index.Kind.Ordered() {
 		return &derivedState{hash: new(index.Hash)}
 	}
 	return &derivedState{sorted: index.NewSorted(func(id int64) doc.Value { return x.value(get(id)) })}

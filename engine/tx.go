@@ -205,7 +205,7 @@ func (x *tx) forgetTouched() {
 // judge refuses where another document holds a unique value of the one with id, both of them there at now.
 func (t *table) judge(id int64, now time.Time) error {
 	for _, x := range t.derived {
-		if x.kind != doc.IndexUnique {
+		if x.index.Kind != doc.IndexUnique {
 			continue
 		}
 		if err := x.alone(t.lookAt(now), id); err != nil {
@@ -261,23 +261,23 @@ func (x *tx) DropCollection(name string) error {
 }
 
 // CreateIndex declares an index on a field or path. Documents that already share a unique value refuse it.
-func (x *tx) CreateIndex(name, on string, kind doc.IndexKind, span time.Duration) error {
+func (x *tx) CreateIndex(name, on string, declared doc.Index) error {
 	t := x.table(name)
 	s := t.schema.Clone()
 	if f := s.Field(on); f != nil {
-		f.Index, f.Span = kind, span
+		f.Index = declared
 	} else {
-		s.Paths = append(s.Paths, doc.PathIndex{Path: on, Index: kind})
+		s.Paths = append(s.Paths, doc.PathIndex{Path: on, Index: declared.Kind})
 	}
 	built := x.built
-	if built != nil && built.declares(t, on, kind) {
+	if built != nil && built.declares(t, on, declared) {
 		built.catchUp()
 		t.derived = append(t.derived, built.index)
 	} else {
 		built = nil
 	}
 	x.follow(t, s)
-	if kind != doc.IndexUnique {
+	if declared.Kind != doc.IndexUnique {
 		return nil
 	}
 	if built != nil {

@@ -67,7 +67,7 @@ func appendSchema(dst []byte, info engine.CollectionInfo, counts bool) []byte {
 		dst = append(dst, `,"required":`...)
 		dst = strconv.AppendBool(dst, f.Required)
 		dst = append(dst, `,"index":`...)
-		dst = append(appendIndex(dst, f.IndexName()), '}')
+		dst = append(appendIndex(dst, f.Index.String()), '}')
 	}
 	dst = append(dst, `],"paths":[`...)
 	for i, p := range info.Schema.Paths {
@@ -107,8 +107,8 @@ func (c *call) appendStatements(dst []byte) []byte {
 			if f.Required {
 				dst = append(dst, " required"...)
 			}
-			if f.Index != 0 {
-				dst = append(append(dst, ' '), f.IndexName()...)
+			if f.Index.Kind != 0 {
+				dst = append(append(dst, ' '), f.Index.String()...)
 			}
 		}
 		dst = append(dst, ");\n"...)

@@ -15,7 +15,7 @@ func sampleSchema() *Schema {
 	return &Schema{
 		Name: "notes",
 		Fields: []Field{
-			{Name: "title", Type: Type{Kind: TypeText}, Required: true, Index: IndexSorted, Slot: 0},
+			{Name: "title", Type: Type{Kind: TypeText}, Required: true, Index: Index{Kind: IndexSorted}, Slot: 0},
 			{Name: "tags", Type: Type{Kind: TypeList, Elem: TypeText}, Slot: 2},
 			{Name: "größe", Type: Type{Kind: TypeJSON}, Slot: 200},
 		},
@@ -47,8 +47,8 @@ func TestSchemaKeepsItsFormat(t *testing.T) {
 			t.Errorf("the first %d of %d bytes: got %v, want a damaged schema", n, len(b), err)
 		}
 	}
-	b[0] = 3
-	if _, err := DecodeSchema(b); err == nil || err.Error() != "a schema has version 3, where 2 is known" {
+	b[0] = 4
+	if _, err := DecodeSchema(b); err == nil || err.Error() != "a schema has version 4, where 3 is known" {
 		t.Errorf("a later version: %v", err)
 	}
 }

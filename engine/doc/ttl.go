@@ -45,21 +45,10 @@ func FormatSpan(span time.Duration) string {
 	return span.String()
 }
 
-// IndexName is the field's index as the language writes it, a ttl with its span; empty for none.
-func (f *Field) IndexName() string {
-	if f.Index == IndexTTL {
-		return TTLName(f.Span)
-	}
-	return f.Index.String()
-}
-
-// TTLName is a ttl as the language writes it.
-func TTLName(span time.Duration) string { return IndexTTL.String() + "(" + FormatSpan(span) + ")" }
-
 // TTL is the field that says when a row is gone; nil where there is none.
 func (s *Schema) TTL() *Field {
 	for i := range s.Fields {
-		if s.Fields[i].Index == IndexTTL {
+		if s.Fields[i].Index.Kind == IndexTTL {
 			return &s.Fields[i]
 		}
 	}
@@ -69,7 +58,7 @@ func (s *Schema) TTL() *Field {
 // Deadline is the latest time of a row that is gone at now, both in epoch milliseconds: f is the ttl of the row's
 // collection.
 func (f *Field) Deadline(now int64) int64 {
-	if span := f.Span.Milliseconds(); now >= math.MinInt64+span {
+	if span := f.Index.Span.Milliseconds(); now >= math.MinInt64+span {
 		return now - span
 	}
 	return math.MinInt64

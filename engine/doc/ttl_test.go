@@ -35,7 +35,7 @@ func TestSpans(t *testing.T) {
 }
 
 func TestARowIsGoneTheMillisecondItsTimeIsOver(t *testing.T) {
-	ttl := &Field{Name: "at", Type: Type{Kind: TypeTimestamp}, Index: IndexTTL, Span: 2 * time.Second, Slot: 1}
+	ttl := &Field{Name: "at", Type: Type{Kind: TypeTimestamp}, Index: Index{Kind: IndexTTL, Span: 2 * time.Second}, Slot: 1}
 	document := func(at Value) Document {
 		var b Builder
 		b.Reset(2)
@@ -71,7 +71,7 @@ const ttlHex = "02" + "0163" + "02" + "02" + "016e" + "02000000" + "00" + "02617
 func TestASchemaWithATTLKeepsItsFormat(t *testing.T) {
 	s := &Schema{Name: "c", Slots: 2, Fields: []Field{
 		{Name: "n", Type: Type{Kind: TypeInt}},
-		{Name: "at", Type: Type{Kind: TypeTimestamp}, Required: true, Index: IndexTTL, Span: 136 * time.Second, Slot: 1},
+		{Name: "at", Type: Type{Kind: TypeTimestamp}, Required: true, Index: Index{Kind: IndexTTL, Span: 136 * time.Second}, Slot: 1},
 	}}
 	if got := hex.EncodeToString(s.AppendBinary(nil)); got != ttlHex {
 		t.Fatalf("encoded as\n%s, want\n%s", got, ttlHex)
@@ -94,14 +94,14 @@ func TestASchemaWithATTLKeepsItsFormat(t *testing.T) {
 		f(c)
 		return c
 	}
-	refused("a ttl of nothing", change(func(s *Schema) { s.Fields[1].Span = 0 }))
-	refused("too long a ttl", change(func(s *Schema) { s.Fields[1].Span = MaxSpan + time.Second }))
-	refused("a ttl on an int", change(func(s *Schema) { s.Fields[0].Index, s.Fields[0].Span = IndexTTL, time.Second }))
+	refused("a ttl of nothing", change(func(s *Schema) { s.Fields[1].Index.Span = 0 }))
+	refused("too long a ttl", change(func(s *Schema) { s.Fields[1].Index.Span = MaxSpan + time.Second }))
+	refused("a ttl on an int", change(func(s *Schema) { s.Fields[0].Index = Index{Kind: IndexTTL, Span: time.Second} }))
 	refused("two ttls", change(func(s *Schema) {
 		s.Fields = append(s.Fields, s.Fields[1])
 	}))
 	refused("a ttl on a path", change(func(s *Schema) { s.Paths = []PathIndex{{"n.k", IndexTTL}} }))
-	refused("an unknown index", change(func(s *Schema) { s.Fields[0].Index = IndexTTL + 1 }))
+	refused("an unknown index", change(func(s *Schema) { s.Fields[0].Index.Kind = IndexInverted + 1 }))
 	b[0] = 1
 	if _, err := DecodeSchema(b); fail.KindOf(err) != fail.Damaged {
 		t.Errorf("a ttl in a schema of the first version: %v", err)

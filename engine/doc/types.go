@@ -3,6 +3,7 @@ package doc
 import (
 	"encoding/base64"
 	"math"
+	"strconv"
 	"unicode/utf8"
 
 	"fenec/engine/fail"
@@ -20,6 +21,14 @@ const (
 	TypeTimestamp
 	TypeJSON
 	TypeList
+	TypeVector
+	TypeSparse
+)
+
+// MaxDim and MaxSparseDim are the most dimensions a vector and a sparse vector can have.
+const (
+	MaxDim       = 65_536
+	MaxSparseDim = 1<<31 - 1
 )
 
 var typeNames = [...]string{
@@ -31,6 +40,24 @@ var typeNames = [...]string{
 type Type struct {
 	Kind TypeKind
 	Elem TypeKind // of a list's elements, 0 for every other kind
+	Dim  int      // of a vector or sparse vector, 0 for every other kind
+	F16  bool     // of a vector: its numbers are kept as half precision floats
+}
+
+// dimensional tells a type that has a number of dimensions.
+func (t Type) dimensional() bool { return t.Kind == TypeVector || t.Kind == TypeSparse }
+
+// known tells whether t is a type this version has.
+func (t Type) known() bool {
+	switch {
+	case t.Kind == TypeList:
+		return t.Elem >= TypeBool && t.Elem < TypeList && t.Dim == 0 && !t.F16
+	case t.Kind == TypeVector:
+		return t.Elem == 0 && t.Dim >= 1 && t.Dim <= MaxDim
+	case t.Kind == TypeSparse:
+		return t.Elem == 0 && t.Dim >= 1 && t.Dim <= MaxSparseDim && !t.F16
+	}
+	return t.Kind >= TypeBool && t.Kind < TypeList && t.Elem == 0 && t.Dim == 0 && !t.F16
 }
 
 // String is the type's name in the language.
@@ -41,7 +68,14 @@ func (t Type) String() string {
 	if t.Kind == 0 || int(t.Kind) >= len(typeNames) {
 		return "unknown type"
 	}
-	return typeNames[t.Kind]
+	name := typeNames[t.Kind]
+	switch {
+	case t.F16:
+		return name + "<" + strconv.Itoa(t.Dim) + ", f16>"
+	case t.dimensional():
+		return name + "<" + strconv.Itoa(t.Dim) + ">"
+	}
+	return name
 }
 
 // Append encodes v as a value of the type at the end of dst. Null is a value of every type. An int takes any number equal

@@ -19,14 +19,14 @@ func (c *compiler) addField(st *syntax.AddField) error {
 	if schema.Slots >= doc.MaxSlots {
 		return errorAt(fail.Invalid, d.Name.Pos, "%s has had %d fields, dropped ones too, and can have no more", schema.Name, schema.Slots)
 	}
-	if err := indexable(d.Index, d.Type, "field "+d.Name.Text, false, d.Name.Pos); err != nil {
+	if err := indexable(d.Index.Kind, d.Type, "field "+d.Name.Text, false, d.Name.Pos); err != nil {
 		return err
 	}
-	if err := oneTTL(schema, d.Index, fail.Conflict, d.Name.Pos); err != nil {
+	if err := oneTTL(schema, d.Index.Kind, fail.Conflict, d.Name.Pos); err != nil {
 		return err
 	}
 	altered := schema.Clone()
-	altered.AddField(doc.Field{Name: d.Name.Text, Type: d.Type, Index: d.Index, Span: d.Span})
+	altered.AddField(doc.Field{Name: d.Name.Text, Type: d.Type, Index: d.Index, Collate: d.Collate})
 	c.alter(altered, "field "+d.Name.Text+" added to "+schema.Name)
 	return nil
 }

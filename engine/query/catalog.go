@@ -46,7 +46,7 @@ func (c *compiler) describe(st *syntax.Describe) error {
 		f.out = append(f.out, '[')
 		for i := range schema.Fields {
 			field := &schema.Fields[i]
-			f.describe(field.Name, field.Type, field.Required, field.IndexName())
+			f.describe(field.Name, field.Type, field.Required, field.Index.String())
 		}
 		for _, p := range schema.Paths {
 			f.describe(p.Path, doc.Type{Kind: doc.TypeJSON}, false, p.Index.String())

@@ -42,14 +42,14 @@ func (c *compiler) createCollection(st *syntax.CreateCollection) error {
 		if err := fieldName(d.Name); err != nil {
 			return err
 		}
-		if err := indexable(d.Index, d.Type, "field "+d.Name.Text, false, d.Name.Pos); err != nil {
+		if err := indexable(d.Index.Kind, d.Type, "field "+d.Name.Text, false, d.Name.Pos); err != nil {
 			return err
 		}
-		if err := oneTTL(schema, d.Index, fail.Invalid, d.Name.Pos); err != nil {
+		if err := oneTTL(schema, d.Index.Kind, fail.Invalid, d.Name.Pos); err != nil {
 			return err
 		}
 		schema.Fields = append(schema.Fields, doc.Field{
-			Name: d.Name.Text, Type: d.Type, Required: d.Required, Index: d.Index, Span: d.Span, Slot: i,
+			Name: d.Name.Text, Type: d.Type, Required: d.Required, Index: d.Index, Collate: d.Collate, Slot: i,
 		})
 	}
 	c.plan.run = func(f *frame, s Reader) (Result, error) {
@@ -137,14 +137,11 @@ func (c *compiler) createIndex(st *syntax.CreateIndex) error {
 	if col.id {
 		return errorAt(fail.Invalid, st.On.Pos, "id needs no index: documents are found by it already")
 	}
-	if err := indexable(st.Index, col.typ, col.what, col.keys != nil, st.On.Pos); err != nil {
+	if err := indexable(st.Index.Kind, col.typ, col.what, col.keys != nil, st.On.Pos); err != nil {
 		return err
 	}
 	on := st.Collection.Text + "." + col.name
 	has, declared := indexName(schema, col.name), st.Index.String()
-	if st.Index == doc.IndexTTL {
-		declared = doc.TTLName(st.Span)
-	}
 	c.plan.run = func(f *frame, s Reader) (Result, error) {
 		w, err := schemaWriter(s)
 		switch {
@@ -155,10 +152,10 @@ func (c *compiler) createIndex(st *syntax.CreateIndex) error {
 		case has != "":
 			return Result{}, errorAt(fail.Conflict, st.On.Pos, "%s has the index %s already", on, has)
 		}
-		if err := oneTTL(schema, st.Index, fail.Conflict, st.On.Pos); err != nil {
+		if err := oneTTL(schema, st.Index.Kind, fail.Conflict, st.On.Pos); err != nil {
 			return Result{}, err
 		}
-		if err := w.CreateIndex(schema.Name, col.name, st.Index, st.Span); err != nil {
+		if err := w.CreateIndex(schema.Name, col.name, st.Index); err != nil {
 			return Result{}, err
 		}
 		return f.message(w, "index "+declared+" on "+on+" created")

@@ -99,13 +99,13 @@ func (m *memory) DropCollection(name string) error {
 	return nil
 }
 
-func (m *memory) CreateIndex(table, on string, k doc.IndexKind, span time.Duration) error {
+func (m *memory) CreateIndex(table, on string, x doc.Index) error {
 	t := m.tables[table]
 	t.schema = t.schema.Clone()
 	if field := t.schema.Field(on); field != nil {
-		field.Index, field.Span = k, span
+		field.Index = x
 	} else {
-		t.schema.Paths = append(t.schema.Paths, doc.PathIndex{Path: on, Index: k})
+		t.schema.Paths = append(t.schema.Paths, doc.PathIndex{Path: on, Index: x.Kind})
 	}
 	m.version++
 	return nil
@@ -122,7 +122,7 @@ func (m *memory) EndStatement() error {
 	m.ended++
 	for _, t := range m.tables {
 		for _, field := range t.schema.Fields {
-			if field.Index != doc.IndexUnique {
+			if field.Index.Kind != doc.IndexUnique {
 				continue
 			}
 			seen := map[string]bool{}

@@ -101,7 +101,7 @@ next:
 // indexOn is the index declared on a field or path, 0 where none is.
 func indexOn(s *doc.Schema, name string) doc.IndexKind {
 	if field := s.Field(name); field != nil {
-		return field.Index
+		return field.Index.Kind
 	}
 	for _, p := range s.Paths {
 		if p.Path == name {
@@ -114,7 +114,7 @@ func indexOn(s *doc.Schema, name string) doc.IndexKind {
 // indexName is the index declared on a field or path as the language writes it, empty for none.
 func indexName(s *doc.Schema, name string) string {
 	if field := s.Field(name); field != nil {
-		return field.IndexName()
+		return field.Index.String()
 	}
 	return indexOn(s, name).String()
 }

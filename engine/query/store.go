@@ -1,8 +1,6 @@
 package query
 
 import (
-	"time"
-
 	"fenec/engine/doc"
 	"fenec/engine/index"
 )
@@ -54,8 +52,8 @@ type Writer interface {
 	CreateCollection(s *doc.Schema) error
 	// DropCollection removes a collection and its documents.
 	DropCollection(name string) error
-	// CreateIndex declares an index on a field or path that has none; span is a ttl's.
-	CreateIndex(table, on string, k doc.IndexKind, span time.Duration) error
+	// CreateIndex declares an index on a field or path that has none.
+	CreateIndex(table, on string, x doc.Index) error
 	// AlterCollection makes s the schema of the collection of its name, whose documents stay as they are.
 	AlterCollection(s *doc.Schema) error
 	// EndStatement judges what holds only at a statement's end: that no two documents share a unique

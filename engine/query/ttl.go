@@ -75,7 +75,7 @@ func (f *frame) dropGone(w Writer, t Table) error {
 // oneTTL refuses a ttl beside another of the schema. k is the index to be declared.
 func oneTTL(s *doc.Schema, k doc.IndexKind, kind fail.Kind, pos syntax.Pos) error {
 	if ttl := s.TTL(); ttl != nil && k == doc.IndexTTL {
-		return errorAt(kind, pos, "%s has %s on %s, and a collection has one ttl at most", s.Name, ttl.IndexName(), ttl.Name)
+		return errorAt(kind, pos, "%s has %s on %s, and a collection has one ttl at most", s.Name, ttl.Index, ttl.Name)
 	}
 	return nil
 }

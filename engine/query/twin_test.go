@@ -30,10 +30,10 @@ func newTwins(t *rapid.T) *twins {
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
-	ttl := doc.Field{Index: doc.IndexTTL, Span: rapid.SampledFrom([]time.Duration{0, 0, time.Second, 20_000 * 24 * time.Hour}).Draw(t, "ttl")}
+	ttl := doc.Index{Kind: doc.IndexTTL, Span: rapid.SampledFrom([]time.Duration{0, 0, time.Second, 20_000 * 24 * time.Hour}).Draw(t, "ttl")}
 	declared, indexes := "", g.indexes()
 	if ttl.Span > 0 {
-		declared = " " + ttl.IndexName()
+		declared = " " + ttl.String()
 		indexes[5] = declared
 	}
 	must(w.plain, "create collection c ("+fmt.Sprintf(fieldList, "", "", "", "", "", declared, "")+")")

@@ -1,8 +1,7 @@
 package syntax
 
 import (
-	"time"
-
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 )
 
@@ -36,13 +35,13 @@ type CreateCollection struct {
 	Fields      []FieldDef
 }
 
-// FieldDef declares one field. Index is 0 where none is declared; Span is a ttl's, in whole seconds.
+// FieldDef declares one field. Collate and Index are zero where none is declared.
 type FieldDef struct {
 	Name     Name
 	Type     doc.Type
 	Required bool
-	Index    doc.IndexKind
-	Span     time.Duration
+	Collate  collation.Collation
+	Index    doc.Index
 }
 
 // DropCollection is `drop collection [if exists] C`.
@@ -51,13 +50,12 @@ type DropCollection struct {
 	IfExists bool
 }
 
-// CreateIndex is `create index [if not exists] on C (field | path) @index`, the parentheses there or not. Span is a ttl's.
+// CreateIndex is `create index [if not exists] on C (field | path) @index`, the parentheses there or not.
 type CreateIndex struct {
 	Collection  Name
 	IfNotExists bool
 	On          Path
-	Index       doc.IndexKind
-	Span        time.Duration
+	Index       doc.Index
 }
 
 // Put is `put C ...`, or `insert [into] C ...` where Insert is set. Its documents are Rows, or the
@@ -92,8 +90,12 @@ type Get struct {
 	Group      *Name        // the field to group by, one of Select; nil where none
 	Having     Expr         // nil where none, as it is without aggregates and Group
 	Order      []OrderKey
-	Limit      Expr     // a *Literal holding an int of 0 or more, or a *Param; nil where none
-	Offset     Expr     // as Limit
+	Limit      Expr  // a *Literal holding an int of 0 or more, or a *Param; nil where none
+	Offset     Expr  // as Limit
+	Near       *Near // nil where none, as the next three
+	Match      *Match
+	Rerank     *Rerank  // with Match and without Near
+	Fuse       *Fuse    // with Match and Near, which it joins
 	Lookups    []Lookup // each of the rows of the one before it, the first of this get's; MaxLookups at most
 	Count      bool     // with no Select, Group, Having, Order, Limit or Offset
 }
@@ -127,8 +129,37 @@ type SelectItem struct {
 
 // OrderKey is one key of an order; Expr is a *Path, or of a grouped get an *Aggregate.
 type OrderKey struct {
-	Expr Expr
-	Desc bool
+	Expr    Expr
+	Collate collation.Collation // 0 where none is named
+	Desc    bool
+}
+
+// Near is `near F vector [ef N] [exact]`: the rows by how near their vector in F is to Vector. It comes with no order
+// and, without a Fuse, no Match.
+type Near struct {
+	Field  Name
+	Vector Expr // a *ListExpr of numbers, a text *Literal or a *Param
+	EF     Expr // as Limit; nil where not given, as it is where Exact
+	Exact  bool
+}
+
+// Match is `match F text`: the rows whose text in F holds a word of Text, best first.
+type Match struct {
+	Field Name
+	Text  Expr // a text *Literal or a *Param
+}
+
+// Rerank is `rerank F vector [candidates N]`: the best of a match by how near their vector in F is to Vector.
+type Rerank struct {
+	Field      Name
+	Vector     Expr // as Near.Vector
+	Candidates Expr // as Limit
+}
+
+// Fuse is `fuse [k N] [candidates N]`: the rows of a match and a near by reciprocal rank fusion.
+type Fuse struct {
+	K, Candidates Expr // as Limit
+	Pos
 }
 
 // Set is `set C {...}`. Where, Order, Limit and Require are nil where not given; Limit and

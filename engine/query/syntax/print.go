@@ -2,7 +2,6 @@ package syntax
 
 import (
 	"strconv"
-	"time"
 
 	"fenec/engine/doc"
 )
@@ -29,8 +28,8 @@ func (f *FieldDef) append(b []byte) []byte {
 	if f.Required {
 		b = append(b, " required"...)
 	}
-	if f.Index != 0 {
-		b = appendIndex(append(b, ' '), f.Index, f.Span)
+	if f.Index.Kind != 0 {
+		b = append(append(b, ' '), f.Index.String()...)
 	}
 	return b
 }
@@ -42,13 +41,6 @@ func typeNameOf(k doc.TypeKind) string {
 		}
 	}
 	return ""
-}
-
-func appendIndex(b []byte, k doc.IndexKind, span time.Duration) []byte {
-	if k == doc.IndexTTL {
-		return append(b, doc.TTLName(span)...)
-	}
-	return append(b, k.String()...)
 }
 
 func (st *DropCollection) String() string {
@@ -65,7 +57,7 @@ func (st *CreateIndex) String() string {
 	}
 	b = append(append(b, "on "...), st.Collection.Text...)
 	b = append(append(append(b, " ("...), st.On.text()...), ") "...)
-	return string(appendIndex(b, st.Index, st.Span))
+	return string(append(b, st.Index.String()...))
 }
 
 func (st *Put) String() string {

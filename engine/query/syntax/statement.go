@@ -2,7 +2,6 @@ package syntax
 
 import (
 	"strings"
-	"time"
 
 	"fenec/engine/doc"
 )
@@ -182,12 +181,12 @@ func (p *parser) property(f *FieldDef) (known bool, err error) {
 	switch {
 	case p.tok.is("required") && f.Required:
 		return true, p.invalid(p.tok.pos, "field %s is required already", f.Name.Text)
-	case p.tok.kind == '@' && f.Index != 0:
+	case p.tok.kind == '@' && f.Index.Kind != 0:
 		return true, p.invalid(p.tok.pos, "field %s has an index already", f.Name.Text)
 	case p.take("required"):
 		f.Required = true
 	case p.tok.kind == '@':
-		f.Index, f.Span, err = p.index()
+		f.Index, err = p.index()
 	case p.tok.is("collate"):
 		return true, p.later(p.tok.pos, "collate")
 	default:
@@ -257,29 +256,30 @@ var indexes = [...]struct {
 const indexNames = "an index (@hash, @unique, @sorted or @ttl)"
 
 // index reads `@name`, and of a ttl its span.
-func (p *parser) index() (k doc.IndexKind, span time.Duration, err error) {
+func (p *parser) index() (x doc.Index, err error) {
 	at := p.tok.pos
 	if err := p.want('@', indexNames); err != nil {
-		return 0, 0, err
+		return x, err
 	}
-	for _, x := range indexes {
-		if p.take(x.name) {
-			return x.kind, 0, nil
+	for _, known := range indexes {
+		if p.take(known.name) {
+			return doc.Index{Kind: known.kind}, nil
 		}
 	}
 	if p.take("ttl") {
-		span, err = p.span()
-		return doc.IndexTTL, span, err
+		x.Kind = doc.IndexTTL
+		x.Span, err = p.span()
+		return x, err
 	}
-	for _, x := range [...]string{"text", "hnsw", "inverted"} {
-		if p.tok.is(x) {
-			return 0, 0, p.later(at, "the index @"+x)
+	for _, name := range [...]string{"text", "hnsw", "inverted"} {
+		if p.tok.is(name) {
+			return x, p.later(at, "the index @"+name)
 		}
 	}
 	if p.tok.kind == kindName {
-		return 0, 0, p.invalid(p.tok.pos, "there is no index @%s; expected %s", shorten(strings.ToLower(p.tok.text)), indexNames)
+		return x, p.invalid(p.tok.pos, "there is no index @%s; expected %s", shorten(strings.ToLower(p.tok.text)), indexNames)
 	}
-	return 0, 0, p.unexpected("the name of an index behind @")
+	return x, p.unexpected("the name of an index behind @")
 }
 
 func (p *parser) createIndex() (Statement, error) {
@@ -303,7 +303,7 @@ func (p *parser) createIndex() (Statement, error) {
 			return nil, err
 		}
 	}
-	st.Index, st.Span, err = p.index()
+	st.Index, err = p.index()
 	return st, err
 }
 

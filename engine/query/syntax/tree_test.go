@@ -276,12 +276,12 @@ func drawReturning(t *rapid.T) *Returning {
 	return &Returning{Items: drawSelect(t)}
 }
 
-func drawIndex(t *rapid.T) (k doc.IndexKind, span time.Duration) {
-	k = rapid.SampledFrom([]doc.IndexKind{doc.IndexHash, doc.IndexUnique, doc.IndexSorted, doc.IndexTTL}).Draw(t, "index")
-	if k == doc.IndexTTL {
-		span = time.Duration(rapid.Int64Range(1, int64(doc.MaxSpan/time.Second)).Draw(t, "seconds")) * time.Second
+func drawIndex(t *rapid.T) doc.Index {
+	x := doc.Index{Kind: rapid.SampledFrom([]doc.IndexKind{doc.IndexHash, doc.IndexUnique, doc.IndexSorted, doc.IndexTTL}).Draw(t, "index")}
+	if x.Kind == doc.IndexTTL {
+		x.Span = time.Duration(rapid.Int64Range(1, int64(doc.MaxSpan/time.Second)).Draw(t, "seconds")) * time.Second
 	}
-	return k, span
+	return x
 }
 
 // drawField draws the declaration of a field that may be null.
@@ -292,7 +292,7 @@ func drawField(t *rapid.T, i int) FieldDef {
 		f.Type = doc.Type{Kind: doc.TypeList, Elem: f.Type.Kind}
 	}
 	if rapid.Bool().Draw(t, "indexed") {
-		f.Index, f.Span = drawIndex(t)
+		f.Index = drawIndex(t)
 	}
 	return f
 }
@@ -310,8 +310,7 @@ func drawStatement(t *rapid.T) Statement {
 	case 1:
 		return &DropCollection{Name: drawNamed(t), IfExists: rapid.Bool().Draw(t, "if")}
 	case 2:
-		k, span := drawIndex(t)
-		return &CreateIndex{Collection: drawNamed(t), IfNotExists: rapid.Bool().Draw(t, "if"), On: drawPath(t), Index: k, Span: span}
+		return &CreateIndex{Collection: drawNamed(t), IfNotExists: rapid.Bool().Draw(t, "if"), On: drawPath(t), Index: drawIndex(t)}
 	case 3:
 		st := &Put{Collection: drawNamed(t), Insert: rapid.Bool().Draw(t, "insert")}
 		if rapid.Bool().Draw(t, "by parameter") {
