@@ -1,0 +1,97 @@
+package index
+
+// Hit is a document that a scored index found. Higher scores are better for text, dot products, cosines and sparse weights;
+// of an L2 distance the lower is.
+type Hit struct {
+	ID    int64
+	Score float32
+}
+
+// TopK keeps the best k of the hits it is given; of equal scores the lower id. The zero value keeps none: use [NewTopK].
+type TopK struct {
+	heap      []Hit // the worst on top
+	k         int
+	ascending bool
+}
+
+// NewTopK keeps the best k hits, k at least 0, in buf's room as far as it goes. Ascending says that lower scores are better.
+func NewTopK(k int, ascending bool, buf []Hit) TopK {
+	return TopK{heap: buf[:0], k: k, ascending: ascending}
+}
+
+// Better says that a comes before b.
+func (t *TopK) Better(a, b Hit) bool {
+	if a.Score != b.Score {
+		return (a.Score < b.Score) == t.ascending
+	}
+	return a.ID < b.ID
+}
+
+// Len is how many hits are kept.
+func (t *TopK) Len() int { return len(t.heap) }
+
+// Full says that a hit must be better than [TopK.Worst] to be kept.
+func (t *TopK) Full() bool { return len(t.heap) >= t.k }
+
+// Worst is the hit that the next better one displaces. There must be one.
+func (t *TopK) Worst() Hit { return t.heap[0] }
+
+// Push keeps h where it is among the best so far, and says whether it did.
+func (t *TopK) Push(h Hit) bool {
+	if len(t.heap) < t.k {
+		t.heap = append(t.heap, h)
+		t.up(len(t.heap) - 1)
+		return true
+	}
+	if t.k == 0 || !t.Better(h, t.heap[0]) {
+		return false
+	}
+	t.heap[0] = h
+	t.down(len(t.heap))
+	return true
+}
+
+// Append adds the hits to dst, best first, and empties t.
+func (t *TopK) Append(dst []Hit) []Hit {
+	for n := len(t.heap) - 1; n > 0; n-- {
+		t.heap[0], t.heap[n] = t.heap[n], t.heap[0]
+		t.down(n)
+	}
+	dst = append(dst, t.heap...)
+	t.heap = t.heap[:0]
+	return dst
+}
+
+func (t *TopK) up(at int) {
+	h := t.heap[at]
+	for at > 0 {
+		parent := (at - 1) / 2
+		if !t.Better(t.heap[parent], h) {
+			break
+		}
+		t.heap[at] = t.heap[parent]
+		at = parent
+	}
+	t.heap[at] = h
+}
+
+// down puts the top of the first n hits where it belongs.
+func (t *TopK) down(n int) {
+	h := t.heap[0]
+	at := 0
+	for {
+		child := 2*at + 1
+		if child >= n {
+			break
+		}
+		if child+1 < n && t.Better(t.heap[child], t.heap[child+1]) {
+			child++
+		}
+		if !t.Better(h, t.heap[child]) {
+			break
+		}
+		t.heap[at] = t.heap[child]
+		at = child
+	}
+	t.heap[at] = h
+}
