@@ -22,11 +22,6 @@ func rowOf(i int) row {
 	return row{fmt.Sprintf("the title of note %d", i), int64(i * 7919 % filterRows), float64(i) / 3, i%2 == 0, "tag"}
 }
 
-const (
-	ourPut    = `put notes {title: $1, year: $2, rank: $3, done: $4, tag: $5}`
-	sqlitePut = `insert into notes (title, year, rank, done, tag) values (?, ?, ?, ?, ?)`
-)
-
 func (r row) params() []doc.Value {
 	return []doc.Value{text(r.title), integer(r.year), float(r.rank), boolean(r.done), text(r.tag)}
 }

@@ -13,6 +13,7 @@ require (
 	github.com/mattn/go-colorable v0.1.14 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/rs/zerolog v1.35.1 // indirect
+	golang.org/x/text v0.44.0 // indirect
 )
 
 replace fenec => ../

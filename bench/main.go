@@ -20,6 +20,7 @@ type part struct {
 
 var parts = []part{
 	{"engine", "in process, beside SQLite in memory", engineFigures},
+	{"group", "a million rows into groups, beside PostgreSQL", groupFigures},
 	{"open", "opening a million documents, beside a plain read with its CRCs", openFigures},
 	{"durable", "durable writes, beside a bare fdatasync", durableFigures},
 	{"node", "a GET straight to a node, beside a bare net/http handler", nodeFigures},
@@ -61,7 +62,7 @@ func run(names []string) error {
 func partList() string {
 	var b strings.Builder
 	for _, p := range parts {
-		fmt.Fprintf(&b, "\n  %-8s %s", p.name, p.what)
+		fmt.Fprintf(&b, "\n  %-9s %s", p.name, p.what)
 	}
 	return b.String()
 }

@@ -15,12 +15,26 @@ type ours struct {
 	dst []byte
 }
 
-func newOurs() (*ours, error) {
+// newDatabase is one with the collections that the statements make.
+func newDatabase(statements ...string) (*ours, error) {
 	db, err := engine.Create("bench.fenec", engine.Options{FS: memoryFS{}})
 	if err != nil {
 		return nil, err
 	}
 	o := &ours{db: db}
+	for _, text := range statements {
+		if err := o.exec(text); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+func newOurs() (*ours, error) {
+	o, err := newDatabase()
+	if err != nil {
+		return nil, err
+	}
 	fields := `(title text, year int%s, rank float, done bool, tag text)`
 	for name, index := range map[string]string{"notes": "", "pages": " @sorted", "hashed": " @hash", "puts": ""} {
 		if err := o.exec(`create collection ` + name + ` ` + fmt.Sprintf(fields, index)); err != nil {
