@@ -37,6 +37,7 @@ var mayImport = map[string][]string{
 	},
 	"fenec/engine/query/syntax":  {"fenec/engine/doc", "fenec/engine/collation", "fenec/engine/vector", "fenec/engine/fail"},
 	"fenec/engine/index":         {"fenec/engine/doc", "fenec/engine/collation", "fenec/engine/vector", "fenec/engine/fail"},
+	"fenec/engine/index/text":    {"fenec/engine/index", "fenec/engine/fail"},
 	"fenec/engine/wal":           {"fenec/engine/fail", "fenec/internal/vfs"},
 	"fenec/engine/doc":           {"fenec/engine/collation", "fenec/engine/vector", "fenec/engine/fail"},
 	"fenec/engine/collation":     {},

@@ -1,0 +1,79 @@
+package text
+
+import (
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// ignorable is what Unicode calls Default_Ignorable_Code_Point: soft hyphens, joiners, variation selectors, marks of direction.
+// They change how a word looks and not what it is. The zero-width space is left out, because it parts words.
+var ignorable = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{Lo: 0x00ad, Hi: 0x00ad, Stride: 1},
+		{Lo: 0x034f, Hi: 0x034f, Stride: 1},
+		{Lo: 0x061c, Hi: 0x061c, Stride: 1},
+		{Lo: 0x115f, Hi: 0x1160, Stride: 1},
+		{Lo: 0x17b4, Hi: 0x17b5, Stride: 1},
+		{Lo: 0x180b, Hi: 0x180f, Stride: 1},
+		{Lo: 0x200c, Hi: 0x200f, Stride: 1},
+		{Lo: 0x202a, Hi: 0x202e, Stride: 1},
+		{Lo: 0x2060, Hi: 0x206f, Stride: 1},
+		{Lo: 0x3164, Hi: 0x3164, Stride: 1},
+		{Lo: 0xfe00, Hi: 0xfe0f, Stride: 1},
+		{Lo: 0xfeff, Hi: 0xfeff, Stride: 1},
+		{Lo: 0xffa0, Hi: 0xffa0, Stride: 1},
+		{Lo: 0xfff0, Hi: 0xfff8, Stride: 1},
+	},
+	R32: []unicode.Range32{
+		{Lo: 0x1bca0, Hi: 0x1bca3, Stride: 1},
+		{Lo: 0x1d173, Hi: 0x1d17a, Stride: 1},
+		{Lo: 0xe0000, Hi: 0xe0fff, Stride: 1},
+	},
+	LatinOffset: 1,
+}
+
+const (
+	dotAbove    = '\u0307'
+	dotlessI    = 'ı'
+	apostrophe  = '\u2019' // as typesetters write it
+	maxFoldGrow = 4        // full case folding makes a rune at most three, of no more bytes than this for each byte
+)
+
+var caseFold = cases.Fold()
+
+// folder holds the buffers of the steps of folding.
+type folder struct{ decomposed, cased, plain []byte }
+
+// appendFolded appends text as it is indexed and looked for: compatibility forms and case are folded as Unicode's
+// NFKC_Casefold does it, a dotted and a dotless i are one letter, and so are a typewriter's apostrophe and a typesetter's.
+// Accents stay. Each byte that is not UTF-8 becomes U+FFFD. What is folded is its own folding.
+func (f *folder) appendFolded(dst, text []byte) []byte {
+	f.decomposed = norm.NFKD.Append(f.decomposed[:0], text...)
+	if need := maxFoldGrow * len(f.decomposed); cap(f.cased) < need {
+		f.cased = make([]byte, need)
+	}
+	n, _, err := caseFold.Transform(f.cased[:cap(f.cased)], f.decomposed, true)
+	if err != nil {
+		panic("text: case folding outgrows its buffer: " + err.Error())
+	}
+	f.plain = f.plain[:0]
+	overI := false // all since the last i are marks
+	for rest := f.cased[:n]; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
+		rest = rest[size:]
+		switch {
+		case unicode.Is(ignorable, r), r == dotAbove && overI:
+			continue
+		case r == dotlessI:
+			r = 'i'
+		case r == apostrophe:
+			r = '\''
+		}
+		overI = r == 'i' || overI && unicode.Is(unicode.M, r)
+		f.plain = utf8.AppendRune(f.plain, r)
+	}
+	return norm.NFKC.Append(dst, f.plain...)
+}
