@@ -1,0 +1,6 @@
+//go:build !arm64
+
+package vector
+
+// fma is x*y + z rounded once.
+func fma(x, y, z float32) float32 { return fmaGeneric(x, y, z) }

@@ -1,0 +1,135 @@
+package vector
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
+
+// feature is a set of kernels by what they need of the processor.
+type feature uint8
+
+const (
+	generic feature = iota
+	avx2            // with FMA and BMI2
+	avx512          // F, BW, DQ and VL
+)
+
+// best is the most that the processor can run; using is what runs, which only tests change.
+var (
+	best  = detect()
+	using = best
+)
+
+func detect() feature {
+	x := &cpu.X86
+	switch {
+	case !x.HasAVX2 || !x.HasFMA || !x.HasBMI2:
+		return generic
+	case !x.HasAVX512F || !x.HasAVX512BW || !x.HasAVX512DQ || !x.HasAVX512VL:
+		return avx2
+	}
+	return avx512
+}
+
+// What the assembly is called with: n is the number of floats, or of bytes in an int8 row. Rows are found through the headers
+// of the matrix's chunks, of 1<<shift rows each, stride bytes apart.
+//
+//go:noescape
+func dotAVX2(a, b *float32, n int) float32
+
+//go:noescape
+func dotAVX512(a, b *float32, n int) float32
+
+//go:noescape
+func l2AVX2(a, b *float32, n int) float32
+
+//go:noescape
+func l2AVX512(a, b *float32, n int) float32
+
+//go:noescape
+func dotRowsAVX2(query *float32, n int, chunks *[]float32, shift uint, stride int, at *uint32, count int, out *float32)
+
+//go:noescape
+func dotRowsAVX512(query *float32, n int, chunks *[]float32, shift uint, stride int, at *uint32, count int, out *float32)
+
+//go:noescape
+func l2RowsAVX2(query *float32, n int, chunks *[]float32, shift uint, stride int, at *uint32, count int, out *float32)
+
+//go:noescape
+func l2RowsAVX512(query *float32, n int, chunks *[]float32, shift uint, stride int, at *uint32, count int, out *float32)
+
+//go:noescape
+func dotInt8AVX2(query *int8, n int, chunks *[]int8, shift uint, stride int, at *uint32, count int, out *int32)
+
+//go:noescape
+func fromF16AVX512(dst *float32, src *byte, n int)
+
+//go:noescape
+func prefetch(p unsafe.Pointer)
+
+func dot(a, b *float32, n int) float32 {
+	switch using {
+	case avx512:
+		return dotAVX512(a, b, n)
+	case avx2:
+		return dotAVX2(a, b, n)
+	}
+	return dotGeneric(a, b, n)
+}
+
+func l2(a, b *float32, n int) float32 {
+	switch using {
+	case avx512:
+		return l2AVX512(a, b, n)
+	case avx2:
+		return l2AVX2(a, b, n)
+	}
+	return l2Generic(a, b, n)
+}
+
+func dotRows(query *float32, n int, m *Matrix[float32], at []uint32, out []float32) {
+	switch using {
+	case avx512:
+		dotRowsAVX512(query, n, &m.chunks[0], m.shift, 4*m.width, &at[0], len(at), &out[0])
+	case avx2:
+		dotRowsAVX2(query, n, &m.chunks[0], m.shift, 4*m.width, &at[0], len(at), &out[0])
+	default:
+		dotRowsGeneric(query, n, m, at, out)
+	}
+}
+
+func l2Rows(query *float32, n int, m *Matrix[float32], at []uint32, out []float32) {
+	switch using {
+	case avx512:
+		l2RowsAVX512(query, n, &m.chunks[0], m.shift, 4*m.width, &at[0], len(at), &out[0])
+	case avx2:
+		l2RowsAVX2(query, n, &m.chunks[0], m.shift, 4*m.width, &at[0], len(at), &out[0])
+	default:
+		l2RowsGeneric(query, n, m, at, out)
+	}
+}
+
+func dotInt8(query *int8, n int, m *Matrix[int8], at []uint32, out []int32) {
+	if using == generic {
+		dotInt8Generic(query, n, m, at, out)
+		return
+	}
+	dotInt8AVX2(query, n, &m.chunks[0], m.shift, m.width, &at[0], len(at), &out[0])
+}
+
+// fromF16Blocks converts the front of src as far as there is a faster way than Go, and answers how far that is.
+func fromF16Blocks(dst []float32, src []byte) int {
+	n := len(dst) &^ (block - 1)
+	if n == 0 || using != avx512 {
+		return 0
+	}
+	fromF16AVX512(&dst[0], &src[0], n)
+	return n
+}
+
+// Prefetch asks for the beginning of row i to be brought near the processor.
+func (m *Matrix[T]) Prefetch(i int) {
+	at := (i & (1<<m.shift - 1)) * m.width
+	prefetch(unsafe.Pointer(&m.chunks[i>>m.shift][at]))
+}

@@ -1,0 +1,25 @@
+//go:build !amd64
+
+package vector
+
+func dot(a, b *float32, n int) float32 { return dotGeneric(a, b, n) }
+
+func l2(a, b *float32, n int) float32 { return l2Generic(a, b, n) }
+
+func dotRows(query *float32, n int, rows *Matrix[float32], at []uint32, out []float32) {
+	dotRowsGeneric(query, n, rows, at, out)
+}
+
+func l2Rows(query *float32, n int, rows *Matrix[float32], at []uint32, out []float32) {
+	l2RowsGeneric(query, n, rows, at, out)
+}
+
+func dotInt8(query *int8, n int, rows *Matrix[int8], at []uint32, out []int32) {
+	dotInt8Generic(query, n, rows, at, out)
+}
+
+// fromF16Blocks converts the front of src as far as there is a faster way than Go, and answers how far that is.
+func fromF16Blocks([]float32, []byte) int { return 0 }
+
+// Prefetch asks for the beginning of row i to be brought near the processor, where there is a way to.
+func (m *Matrix[T]) Prefetch(int) {}

@@ -1,0 +1,60 @@
+package vector
+
+// Ascending says that a lower score is nearer.
+func (m Metric) Ascending() bool { return m == L2 }
+
+// Scorer scores vectors against one: what a scan and an index agree on. It is for one goroutine.
+type Scorer struct {
+	metric Metric
+	query  []float32
+	buf    []float32
+}
+
+// NewScorer scores against query by metric m. It keeps a copy of query.
+func NewScorer(m Metric, query []float32) *Scorer {
+	s := &Scorer{metric: m}
+	s.Reset(m, query)
+	return s
+}
+
+// Reset makes s score against another query.
+func (s *Scorer) Reset(m Metric, query []float32) {
+	s.metric = m
+	if m == Cosine {
+		s.query = Normalize(s.query[:0], query)
+		return
+	}
+	s.query = append(s.query[:0], query...)
+}
+
+// Query is what is scored against: of length 1 where the metric is the cosine.
+func (s *Scorer) Query() []float32 { return s.query }
+
+// Score is the cosine similarity, the dot product or the Euclidean distance of the query and v, which is as long.
+func (s *Scorer) Score(v []float32) float32 {
+	switch s.metric {
+	case Cosine:
+		s.buf = Normalize(s.buf[:0], v)
+		return Dot(s.query, s.buf)
+	case DotProduct:
+		return s.FromRaw(-Dot(s.query, v), v)
+	default:
+		return s.FromRaw(L2Squared(s.query, v), v)
+	}
+}
+
+// FromRaw is the score of v, of length 1 where the metric is the cosine, whose raw distance is known: the square of the
+// Euclidean distance, or the dot product with its sign changed. It is finite where query and v are.
+func (s *Scorer) FromRaw(raw float32, v []float32) float32 {
+	if s.metric == L2 {
+		return distance(raw, s.query, v)
+	}
+	if raw-raw == 0 {
+		return -raw
+	}
+	var sum float64
+	for i, x := range s.query {
+		sum += float64(x) * float64(v[i])
+	}
+	return finite(sum)
+}

@@ -1,0 +1,90 @@
+// Package vector holds what is computed on vectors of 32-bit floats: dot products, Euclidean distances and cosines, half
+// precision, and rows of vectors in memory that a walk measures many at a time.
+//
+// The kernels are in assembly where the processor has AVX2 and FMA, or AVX-512, and in Go elsewhere. All of them add in the
+// same order: sixty-four running sums, element i in sum i mod 64 for as long as whole blocks of 64 last, then blocks of 16 in
+// the first sixteen sums, then what is left, filled up with zeros, in the next sixteen; the sums are added in halves. Each
+// step is a fused multiply-add, rounded once. So a score is the same number on every machine.
+//
+// Nothing here starts a goroutine or takes a lock.
+package vector
+
+import "math"
+
+// Dot is the dot product of a and b, which are of one length.
+func Dot(a, b []float32) float32 {
+	b = b[:len(a)]
+	if len(a) == 0 {
+		return 0
+	}
+	return dot(&a[0], &b[0], len(a))
+}
+
+// L2Squared is the square of the Euclidean distance of a and b, which are of one length.
+func L2Squared(a, b []float32) float32 {
+	b = b[:len(a)]
+	if len(a) == 0 {
+		return 0
+	}
+	return l2(&a[0], &b[0], len(a))
+}
+
+// L2Distance is the Euclidean distance of a and b, which are of one length. It is finite where they are.
+func L2Distance(a, b []float32) float32 { return distance(L2Squared(a, b), a, b) }
+
+// distance is the root of the square of the distance of a and b, or where that is past what a float holds the root of a
+// wider sum.
+func distance(squared float32, a, b []float32) float32 {
+	if squared <= math.MaxFloat32 {
+		return float32(math.Sqrt(float64(squared)))
+	}
+	var sum float64
+	for i, x := range a {
+		d := float64(x) - float64(b[i])
+		sum += d * d
+	}
+	return finite(math.Sqrt(sum))
+}
+
+// finite is the nearest finite float.
+func finite(x float64) float32 { return float32(max(-math.MaxFloat32, min(x, math.MaxFloat32))) }
+
+// Norm is the Euclidean length of v. It is finite where v is.
+func Norm(v []float32) float32 { return finite(norm(v)) }
+
+// norm is the Euclidean length of v, in 64 bits where the sum of squares is past what 32 bits hold or loses digits there.
+func norm(v []float32) float64 {
+	const tiny = 1e-30
+	if s := Dot(v, v); s >= tiny && s <= math.MaxFloat32 {
+		return math.Sqrt(float64(s))
+	}
+	var sum float64
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	return math.Sqrt(sum)
+}
+
+// Normalize appends to dst what v is at length 1, or zeros where its length is 0. dst may be v[:0].
+func Normalize(dst, v []float32) []float32 {
+	n := norm(v)
+	if n == 0 {
+		for range v {
+			dst = append(dst, 0)
+		}
+		return dst
+	}
+	scale := 1 / n
+	for _, x := range v {
+		dst = append(dst, float32(float64(x)*scale))
+	}
+	return dst
+}
+
+// CosineSimilarity is the cosine of the angle between a and b, 0 where one of them is of length 0. It is the dot product of
+// the two at length 1, so that an index which holds them so comes to the same number.
+func CosineSimilarity(a, b []float32) float32 {
+	buf := make([]float32, 0, 2*len(a))
+	buf = Normalize(Normalize(buf, a), b)
+	return Dot(buf[:len(a)], buf[len(a):])
+}
