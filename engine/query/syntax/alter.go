@@ -1,6 +1,6 @@
 package syntax
 
-// AddField is `alter collection C add field F type [@index]`. The field is never required.
+// AddField is `alter collection C add field F type [collate C] [@index]`. The field is never required.
 type AddField struct {
 	Collection Name
 	Field      FieldDef
@@ -90,7 +90,7 @@ func (p *parser) addField(c Name) (Statement, error) {
 		case err != nil:
 			return nil, err
 		case !known:
-			return nil, p.unexpected("an @index or the end of the statement")
+			return nil, p.unexpected("collate, an @index or the end of the statement")
 		}
 	}
 	return st, nil

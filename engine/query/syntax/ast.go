@@ -138,27 +138,31 @@ type OrderKey struct {
 // and, without a Fuse, no Match.
 type Near struct {
 	Field  Name
-	Vector Expr // a *ListExpr of numbers, a text *Literal or a *Param
-	EF     Expr // as Limit; nil where not given, as it is where Exact
+	Vector Expr // a *ListExpr of number *Literals, a text *Literal or a *Param
+	EF     Expr // as Limit, and not 0; nil where not given, as of the others below
 	Exact  bool
+	Pos    // of the word, as of the others below
 }
 
 // Match is `match F text`: the rows whose text in F holds a word of Text, best first.
 type Match struct {
 	Field Name
 	Text  Expr // a text *Literal or a *Param
+	Pos
 }
 
 // Rerank is `rerank F vector [candidates N]`: the best of a match by how near their vector in F is to Vector.
 type Rerank struct {
 	Field      Name
 	Vector     Expr // as Near.Vector
-	Candidates Expr // as Limit
+	Candidates Expr // as Near.EF
+	Pos
 }
 
 // Fuse is `fuse [k N] [candidates N]`: the rows of a match and a near by reciprocal rank fusion.
 type Fuse struct {
-	K, Candidates Expr // as Limit
+	K          Expr // as Limit
+	Candidates Expr // as Near.EF
 	Pos
 }
 

@@ -5,6 +5,9 @@ func (p *parser) changeClauses(c *clauses) error {
 	if err := p.clauses(c, changeClauses); err != nil {
 		return err
 	}
+	if word, bit := p.clauseHere(searchClauses); bit != 0 {
+		return p.invalid(p.tok.pos, "%s is for a get; a set or del takes the rows of its where, order and limit", word)
+	}
 	if c.returning != nil {
 		if a := aggregateOf(c.returning.Items); a != nil {
 			return p.invalid(a.Pos, "returning answers the rows written, and %s is no field of one", a)

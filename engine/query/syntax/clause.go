@@ -1,6 +1,10 @@
 package syntax
 
-import "fenec/engine/doc"
+import (
+	"strconv"
+
+	"fenec/engine/doc"
+)
 
 // clause is one of the clauses that follow a collection, as a bit of a set.
 type clause uint16
@@ -18,14 +22,19 @@ const (
 	clauseHaving
 	clauseLookup
 	clauseRequired // of a lookup
-	clauseLater    // all that a later version brings
+	clauseNear
+	clauseMatch
+	clauseRerank
+	clauseFuse
 
-	getClauses    = clauseSelect | clauseWhere | clauseOrder | clauseLimit | clauseOffset | clauseCount | clauseGroup | clauseHaving | clauseLookup | clauseLater
-	levelClauses  = clauseSelect | clauseWhere | clauseOrder | clauseLimit | clauseOffset | clauseCount | clauseLookup | clauseRequired | clauseLater
+	searchClauses = clauseNear | clauseMatch | clauseRerank | clauseFuse
+	groupClauses  = clauseGroup | clauseHaving
+	levelClauses  = clauseSelect | clauseWhere | clauseOrder | clauseLimit | clauseOffset | clauseCount | clauseLookup | clauseRequired
+	getClauses    = levelClauses&^clauseRequired | groupClauses | searchClauses
 	changeClauses = clauseWhere | clauseOrder | clauseLimit | clauseReturning | clauseRequire
 
 	// A count is a row of its own, not a page of rows.
-	clausesOfRows = clauseSelect | clauseGroup | clauseHaving | clauseOrder | clauseLimit | clauseOffset
+	clausesOfRows = clauseSelect | groupClauses | searchClauses | clauseOrder | clauseLimit | clauseOffset
 )
 
 var clauseWords = [...]struct {
@@ -36,6 +45,10 @@ var clauseWords = [...]struct {
 	{"where", clauseWhere},
 	{"group", clauseGroup},
 	{"having", clauseHaving},
+	{"near", clauseNear},
+	{"match", clauseMatch},
+	{"rerank", clauseRerank},
+	{"fuse", clauseFuse},
 	{"order", clauseOrder},
 	{"limit", clauseLimit},
 	{"offset", clauseOffset},
@@ -44,10 +57,15 @@ var clauseWords = [...]struct {
 	{"require", clauseRequire},
 	{"required", clauseRequired},
 	{"lookup", clauseLookup},
-	{"near", clauseLater},
-	{"match", clauseLater},
-	{"rerank", clauseLater},
-	{"fuse", clauseLater},
+}
+
+// apart are clauses that no statement has together.
+var apart = [...][2]clause{
+	{clauseCount, clausesOfRows},
+	{groupClauses | clauseLookup, searchClauses},
+	{clauseNear, clauseRerank},
+	{clauseNear | clauseRerank | clauseFuse, clauseOrder},
+	{clauseRerank, clauseFuse},
 }
 
 // clauses is what was read behind a collection's name.
@@ -57,6 +75,10 @@ type clauses struct {
 	where     Expr
 	group     *Name
 	having    Expr
+	near      *Near
+	match     *Match
+	rerank    *Rerank
+	fuse      *Fuse
 	order     []OrderKey
 	limit     Expr
 	offset    Expr
@@ -75,12 +97,14 @@ type rest struct {
 // wanted lists it for the sentence that refuses what stands there; end is what the statement ends with.
 func (r rest) wanted(end string) string {
 	out := r.more
-	left := r.allowed &^ r.given &^ clauseLater
-	if r.given&clausesOfRows != 0 {
-		left &^= clauseCount
-	}
-	if r.given&clauseCount != 0 {
-		left &^= clausesOfRows
+	left := r.allowed &^ r.given
+	for _, a := range apart {
+		if r.given&a[0] != 0 {
+			left &^= a[1]
+		}
+		if r.given&a[1] != 0 {
+			left &^= a[0]
+		}
 	}
 	for _, w := range clauseWords {
 		if w.bit&left != 0 {
@@ -103,18 +127,15 @@ func (p *parser) clauses(c *clauses, allowed clause) error {
 			return nil
 		}
 		at := p.tok.pos
-		if bit == clauseLater {
-			return p.later(at, word)
-		}
 		if c.given&bit != 0 {
 			return p.invalid(at, "%s is given twice", word)
 		}
 		c.given |= bit
 		if c.given&clauseCount != 0 && c.given&clausesOfRows != 0 {
-			return p.invalid(at, "count takes where alone; select, group, having, order, limit and offset are for rows")
+			return p.invalid(at, "count takes where alone; select, group, having, near, match, rerank, fuse, order, limit and offset are for rows")
 		}
 		p.advance()
-		if err := p.clause(c, bit); err != nil {
+		if err := p.clause(c, bit, at); err != nil {
 			return err
 		}
 		p.rest.given = c.given
@@ -134,8 +155,8 @@ func (p *parser) clauseHere(allowed clause) (string, clause) {
 	return "", 0
 }
 
-// clause reads what follows the word of a clause.
-func (p *parser) clause(c *clauses, bit clause) (err error) {
+// clause reads what follows the word of a clause, which stands at at.
+func (p *parser) clause(c *clauses, bit clause, at Pos) (err error) {
 	p.rest.more = ""
 	switch bit {
 	case clauseSelect:
@@ -144,6 +165,14 @@ func (p *parser) clause(c *clauses, bit clause) (err error) {
 	case clauseWhere:
 		c.where, err = p.expression("a condition behind where")
 		p.rest.more = "an operator, "
+	case clauseNear:
+		c.near, err = p.near(at)
+	case clauseMatch:
+		c.match, err = p.match(at)
+	case clauseRerank:
+		c.rerank, err = p.rerank(at)
+	case clauseFuse:
+		c.fuse, err = p.fuse(at)
 	case clauseOrder:
 		c.order, err = p.orderKeys()
 		p.rest.more = "asc, desc, a comma, "
@@ -153,9 +182,9 @@ func (p *parser) clause(c *clauses, bit clause) (err error) {
 		c.having, err = p.havingCondition()
 		p.rest.more = "an operator, "
 	case clauseLimit:
-		c.limit, err = p.bound("limit")
+		c.limit, err = p.bound("limit", 0)
 	case clauseOffset:
-		c.offset, err = p.bound("offset")
+		c.offset, err = p.bound("offset", 0)
 	case clauseCount:
 		if p.tok.kind == '(' {
 			return p.unexpected("the clause count alone; as a column it is select count(*)")
@@ -168,7 +197,7 @@ func (p *parser) clause(c *clauses, bit clause) (err error) {
 		c.returning.Items, err = p.selectItems()
 		p.rest.more = moreItems(c.returning.Items)
 	case clauseRequire:
-		c.require, err = p.bound("require")
+		c.require, err = p.bound("require", 0)
 	}
 	return err
 }
@@ -219,9 +248,13 @@ func (p *parser) getWith(c *clauses) (*Get, error) {
 	}
 	st := &Get{
 		Collection: name, Select: c.selected, Where: c.where, Group: c.group, Having: c.having, Order: c.order,
+		Near: c.near, Match: c.match, Rerank: c.rerank, Fuse: c.fuse,
 		Limit: c.limit, Offset: c.offset, Count: c.count, Lookups: levels,
 	}
 	if err := p.checkLookups(st); err != nil {
+		return nil, err
+	}
+	if err := p.checkSearch(st); err != nil {
 		return nil, err
 	}
 	return st, p.checkGrouped(st)
@@ -294,7 +327,7 @@ func (p *parser) selectItem() (SelectItem, error) {
 	return item, p.unexpected("a name behind as")
 }
 
-// orderKeys reads `[by] path [asc|desc], ...`.
+// orderKeys reads `[by] path [collate C] [asc|desc], ...`.
 func (p *parser) orderKeys() ([]OrderKey, error) {
 	// `by` before a name is SQL's word; before anything else it is a field.
 	if p.tok.is("by") && p.peek().kind == kindName {
@@ -306,13 +339,18 @@ func (p *parser) orderKeys() ([]OrderKey, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.tok.is("collate") {
-			return nil, p.later(p.tok.pos, "collate")
+		if p.take("collate") {
+			if key.Collate, err = p.collation(); err != nil {
+				return nil, err
+			}
 		}
 		if p.take("desc") {
 			key.Desc = true
 		} else {
 			p.take("asc")
+		}
+		if p.tok.is("collate") {
+			return nil, p.invalid(p.tok.pos, "a key has one collation, before its direction: order name collate tr desc")
 		}
 		out = append(out, key)
 		if !p.takeKind(',') {
@@ -331,8 +369,8 @@ func (p *parser) orderKey() (OrderKey, error) {
 	return OrderKey{Expr: p.paths.one(path)}, err
 }
 
-// bound reads the whole number or parameter of a limit, offset or require.
-func (p *parser) bound(of string) (Expr, error) {
+// bound reads the whole number, least at least, or the parameter of a limit and the like.
+func (p *parser) bound(of string, least int64) (Expr, error) {
 	switch p.tok.kind {
 	case kindParam:
 		return p.param()
@@ -342,8 +380,11 @@ func (p *parser) bound(of string) (Expr, error) {
 		if err != nil {
 			return nil, err
 		}
+		if v < least {
+			return nil, p.invalid(at, "%s is %d at least, found %s", of, least, shorten(p.tok.text))
+		}
 		p.advance()
 		return p.literals.one(Literal{Value: doc.Value{Kind: doc.Int, N: uint64(v)}, Pos: at}), nil
 	}
-	return nil, p.unexpected("a whole number from 0 or a parameter behind " + of)
+	return nil, p.unexpected("a whole number from " + strconv.FormatInt(least, 10) + " or a parameter behind " + of)
 }

@@ -67,14 +67,12 @@ func caret(t *testing.T, text string, err error) string {
 	if !errors.As(err, &e) || e.Line < 1 || e.Column < 1 {
 		t.Fatalf("%q: an error without a place: %v", text, err)
 	}
-	kind := map[fail.Kind]string{fail.Invalid: "", fail.Unsupported: "later: "}
-	word, ok := kind[e.Kind]
-	if !ok {
+	if e.Kind != fail.Invalid {
 		t.Fatalf("%q: the kind of %v is %v", text, err, e.Kind)
 	}
 	lines := strings.Split(text, "\n")
 	if e.Line > len(lines) {
 		t.Fatalf("%q: %v is past the text", text, err)
 	}
-	return strings.ToValidUTF8(lines[e.Line-1], "?") + "\n" + strings.Repeat(" ", e.Column-1) + "^ " + word + e.Message
+	return strings.ToValidUTF8(lines[e.Line-1], "?") + "\n" + strings.Repeat(" ", e.Column-1) + "^ " + e.Message
 }

@@ -3,8 +3,7 @@
 // statement's String is its canonical spelling, which parses to the same tree again.
 //
 // What is not FenecQL is refused with fail.Invalid at the line and column of the first character
-// that cannot be read. The parts of the language that a later version brings are recognised and
-// refused by name with fail.Unsupported, so that nobody takes them for a typing mistake.
+// that cannot be read.
 //
 // Keywords are contextual: the scanner knows only names, and the parser asks for a word where the
 // grammar has one. A field may so be called count, order or limit.

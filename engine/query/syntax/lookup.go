@@ -47,15 +47,15 @@ func (p *parser) lookup(of *clauses) (out Lookup, err error) {
 	if err = p.clauses(&c, levelClauses); err != nil {
 		return out, err
 	}
-	if p.tok.anyOf("group", "having") {
-		return out, p.invalid(p.tok.pos, "a lookup answers documents and takes no %s", p.tok.text)
+	if word, bit := p.clauseHere(groupClauses | searchClauses); bit != 0 {
+		return out, p.invalid(p.tok.pos, "a lookup answers the documents of each row above it and takes no %s", word)
 	}
 	if a := aggregateOf(c.selected); a != nil {
 		return out, p.invalid(a.Pos, "a lookup answers documents and takes no aggregate")
 	}
 	if c.count {
 		if of.given&clausesOfRows != 0 || of.count {
-			return out, p.invalid(out.Collection.Pos, "the count behind lookup %s is that of the whole get, which takes it once and without select, group, having, order, limit and offset", shorten(out.Collection.Text))
+			return out, p.invalid(out.Collection.Pos, "the count behind lookup %s is that of the whole get, which takes it once and without clauses that are for rows", shorten(out.Collection.Text))
 		}
 		of.count = true
 	}

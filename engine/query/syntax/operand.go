@@ -350,6 +350,11 @@ var functions = [...]struct {
 	{"abs", 1, 1, "a number"},
 	{"round", 1, 1, "a number"},
 	{"bucket", 2, 2, "a timestamp and a number of milliseconds"},
+	{"cosine", 2, 2, "two vectors"},
+	{"l2", 2, 2, "two vectors"},
+	{"dot", 2, 2, "two vectors"},
+	{"norm", 1, 1, "a vector"},
+	{"normalize", 1, 1, "a vector"},
 }
 
 // call reads `name(arguments)`.
@@ -403,8 +408,6 @@ func (p *parser) noFunction() error {
 	switch {
 	case p.tok.anyOf(aggregates[:]...):
 		return p.invalid(p.tok.pos, "the aggregate %s stands alone in select or order, or in the condition of having", name)
-	case p.tok.anyOf("cosine", "l2", "dot", "norm", "normalize"):
-		return p.later(p.tok.pos, "the vector function "+name)
 	case p.tok.anyOf("in", "is", "has", "and", "or"):
 		return p.unexpected("a value before " + name)
 	}

@@ -141,11 +141,6 @@ func (p *parser) invalid(at Pos, format string, args ...any) error {
 	return fail.At(fail.Invalid, at.Line, at.Column, format, args...)
 }
 
-// later refuses a part of the language that this version does not have.
-func (p *parser) later(at Pos, part string) error {
-	return fail.At(fail.Unsupported, at.Line, at.Column, "%s comes with a later version", part)
-}
-
 // name reads a name; what says whose.
 func (p *parser) name(what string) (Name, error) {
 	if p.tok.kind != kindName {

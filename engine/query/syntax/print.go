@@ -3,6 +3,7 @@ package syntax
 import (
 	"strconv"
 
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 )
 
@@ -20,27 +21,22 @@ func (st *CreateCollection) String() string {
 
 func (f *FieldDef) append(b []byte) []byte {
 	b = append(append(b, f.Name.Text...), ' ')
-	if f.Type.Kind == doc.TypeList {
-		b = append(append(append(b, '['), typeNameOf(f.Type.Elem)...), ']')
-	} else {
-		b = append(b, typeNameOf(f.Type.Kind)...)
-	}
+	b = append(b, f.Type.String()...)
 	if f.Required {
 		b = append(b, " required"...)
 	}
+	b = appendCollate(b, f.Collate)
 	if f.Index.Kind != 0 {
 		b = append(append(b, ' '), f.Index.String()...)
 	}
 	return b
 }
 
-func typeNameOf(k doc.TypeKind) string {
-	for _, t := range types {
-		if t.kind == k {
-			return t.name
-		}
+func appendCollate(b []byte, c collation.Collation) []byte {
+	if c == collation.None {
+		return b
 	}
-	return ""
+	return append(append(b, " collate "...), c.String()...)
 }
 
 func (st *DropCollection) String() string {
@@ -89,6 +85,7 @@ func (st *Get) String() string {
 		b = append(append(b, behindBy(" group ", st.Group.Text)...), st.Group.Text...)
 	}
 	b = appendClause(b, " having ", st.Having)
+	b = st.appendSearch(b)
 	b = appendOrder(b, st.Order)
 	b = appendClause(b, " limit ", st.Limit)
 	b = appendClause(b, " offset ", st.Offset)
@@ -183,7 +180,7 @@ func appendOrder(b []byte, order []OrderKey) []byte {
 		if i == 0 {
 			b = append(b, behindBy(" order ", text)...)
 		}
-		b = append(comma(b, i), text...)
+		b = appendCollate(append(comma(b, i), text...), key.Collate)
 		if key.Desc {
 			b = append(b, " desc"...)
 		}

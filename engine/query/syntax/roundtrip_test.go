@@ -52,7 +52,7 @@ func checkRefusal(t *testing.T, text string, err error) {
 	if !errors.As(err, &e) {
 		t.Fatalf("%q: not one of our errors: %v", text, err)
 	}
-	if e.Kind != fail.Invalid && e.Kind != fail.Unsupported {
+	if e.Kind != fail.Invalid {
 		t.Fatalf("%q: the kind of %v is %v", text, err, e.Kind)
 	}
 	lines := strings.Split(text, "\n")
@@ -106,6 +106,7 @@ func TestTextsOfRandomWordsAreReadOrRefused(t *testing.T) {
 		"(", ")", "[", "]", "{", "}", ",", ".", ":", ";", "@", "*", "=", "!=", "<", "<=", ">", ">=", "~", "+", "-", "/", "%",
 		"1", "2.5", "'x'", `"y"`, "$1", "null", "true", "@hash", "int", "text", "compact", "describe", "explain", "put", "insert",
 		"del", "create", "drop", "collections", "\n", "-- c\n", "not in", "is not null", "id = 1", "{a: 1}", "[1, 2]", "lower(a)",
+		"near a [1, 2]", "match a 'x'", "rerank a [1]", "vector<3>", "sparse<9>", "@text", "@hnsw", "m=3", "collate und",
 	}, trickyNames...)
 	starts := []string{"get c where", "get c", "put c", "set c {a: 1}", "del c", "select a", "create collection c (", ""}
 	rapid.Check(t, func(rt *rapid.T) {

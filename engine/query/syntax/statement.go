@@ -1,11 +1,5 @@
 package syntax
 
-import (
-	"strings"
-
-	"fenec/engine/doc"
-)
-
 const statementNames = "a statement (get, put, insert, set, del, create, drop, alter, explain, describe, collections, compact)"
 
 // statement reads the whole text.
@@ -144,7 +138,7 @@ func (p *parser) createCollection() (Statement, error) {
 	}
 }
 
-// field reads `name type [required] [@index]`.
+// field reads `name type [required] [collate C] [@index]`.
 func (p *parser) field() (f FieldDef, err error) {
 	if f.Name, err = p.name("a field's name"); err != nil {
 		return f, err
@@ -161,7 +155,7 @@ func (p *parser) field() (f FieldDef, err error) {
 		case err != nil:
 			return f, err
 		case !known:
-			return f, p.unexpected("required, an @index, a comma or )")
+			return f, p.unexpected("required, collate, an @index, a comma or )")
 		}
 	}
 	return f, nil
@@ -183,103 +177,18 @@ func (p *parser) property(f *FieldDef) (known bool, err error) {
 		return true, p.invalid(p.tok.pos, "field %s is required already", f.Name.Text)
 	case p.tok.kind == '@' && f.Index.Kind != 0:
 		return true, p.invalid(p.tok.pos, "field %s has an index already", f.Name.Text)
+	case p.tok.is("collate") && f.Collate != 0:
+		return true, p.invalid(p.tok.pos, "field %s has a collation already", f.Name.Text)
 	case p.take("required"):
 		f.Required = true
 	case p.tok.kind == '@':
 		f.Index, err = p.index()
-	case p.tok.is("collate"):
-		return true, p.later(p.tok.pos, "collate")
+	case p.take("collate"):
+		f.Collate, err = p.collation()
 	default:
 		return false, nil
 	}
 	return true, err
-}
-
-const typeNames = "a type (bool, int, float, text, bytes, timestamp, json or a list [type])"
-
-// fieldType reads a type's name, or one in brackets.
-func (p *parser) fieldType() (doc.Type, error) {
-	if p.tok.kind != '[' {
-		k, err := p.typeName()
-		return doc.Type{Kind: k}, err
-	}
-	p.advance()
-	if p.tok.kind == '[' {
-		return doc.Type{}, p.invalid(p.tok.pos, "a list holds no lists; a field of lists in lists is json")
-	}
-	elem, err := p.typeName()
-	if err != nil {
-		return doc.Type{}, err
-	}
-	return doc.Type{Kind: doc.TypeList, Elem: elem}, p.want(']', "] behind the type of the list's elements")
-}
-
-var types = [...]struct {
-	name string
-	kind doc.TypeKind
-}{
-	{"bool", doc.TypeBool},
-	{"int", doc.TypeInt},
-	{"float", doc.TypeFloat},
-	{"text", doc.TypeText},
-	{"bytes", doc.TypeBytes},
-	{"timestamp", doc.TypeTimestamp},
-	{"json", doc.TypeJSON},
-}
-
-func (p *parser) typeName() (doc.TypeKind, error) {
-	for _, t := range types {
-		if p.take(t.name) {
-			return t.kind, nil
-		}
-	}
-	for _, t := range [...]string{"vector", "sparse", "f16"} {
-		if p.tok.is(t) {
-			return 0, p.later(p.tok.pos, "the type "+t)
-		}
-	}
-	if p.tok.kind == kindName {
-		return 0, p.invalid(p.tok.pos, "there is no type %s; expected %s", shorten(p.tok.text), typeNames)
-	}
-	return 0, p.unexpected(typeNames)
-}
-
-var indexes = [...]struct {
-	name string
-	kind doc.IndexKind
-}{
-	{"hash", doc.IndexHash},
-	{"unique", doc.IndexUnique},
-	{"sorted", doc.IndexSorted},
-}
-
-const indexNames = "an index (@hash, @unique, @sorted or @ttl)"
-
-// index reads `@name`, and of a ttl its span.
-func (p *parser) index() (x doc.Index, err error) {
-	at := p.tok.pos
-	if err := p.want('@', indexNames); err != nil {
-		return x, err
-	}
-	for _, known := range indexes {
-		if p.take(known.name) {
-			return doc.Index{Kind: known.kind}, nil
-		}
-	}
-	if p.take("ttl") {
-		x.Kind = doc.IndexTTL
-		x.Span, err = p.span()
-		return x, err
-	}
-	for _, name := range [...]string{"text", "hnsw", "inverted"} {
-		if p.tok.is(name) {
-			return x, p.later(at, "the index @"+name)
-		}
-	}
-	if p.tok.kind == kindName {
-		return x, p.invalid(p.tok.pos, "there is no index @%s; expected %s", shorten(strings.ToLower(p.tok.text)), indexNames)
-	}
-	return x, p.unexpected("the name of an index behind @")
 }
 
 func (p *parser) createIndex() (Statement, error) {

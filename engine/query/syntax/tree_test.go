@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"fenec/engine/doc"
 
@@ -19,7 +18,8 @@ import (
 var trickyNames = []string{
 	"id", "a", "_", "été", "count", "order", "by", "key", "select", "where", "limit", "offset", "from", "as", "asc", "desc",
 	"in", "is", "has", "not", "case", "when", "then", "else", "end", "and", "or", "get", "set", "into", "if", "exists", "on",
-	"required", "returning", "require", "Not", "By", "near", "lookup", "match", "collate", "now", "lower", "index", "collection",
+	"required", "returning", "require", "Not", "By", "near", "lookup", "match", "rerank", "fuse", "ef", "exact", "k", "candidates",
+	"collate", "und", "f16", "vector", "chars", "now", "lower", "norm", "index", "collection",
 }
 
 var drawName = rapid.SampledFrom(trickyNames)
@@ -195,7 +195,7 @@ func drawOrder(t *rapid.T) []OrderKey {
 	var out []OrderKey
 	for range rapid.IntRange(0, 2).Draw(t, "keys") {
 		p := drawPath(t)
-		out = append(out, OrderKey{Expr: &p, Desc: rapid.Bool().Draw(t, "desc")})
+		out = append(out, OrderKey{Expr: &p, Collate: drawCollation(t), Desc: rapid.Bool().Draw(t, "desc")})
 	}
 	return out
 }
@@ -203,9 +203,15 @@ func drawOrder(t *rapid.T) []OrderKey {
 func drawGet(t *rapid.T) *Get {
 	st := &Get{Collection: drawNamed(t), Where: drawMaybe(t)}
 	drawLookups(t, st)
-	if len(st.Lookups) == 0 && rapid.Bool().Draw(t, "grouped") {
-		drawGroups(t, st)
-		return st
+	if len(st.Lookups) == 0 {
+		switch rapid.IntRange(0, 2).Draw(t, "what") {
+		case 0:
+			drawGroups(t, st)
+			return st
+		case 1:
+			drawSearch(t, st)
+			return st
+		}
 	}
 	if st.Count = rapid.Bool().Draw(t, "count"); st.Count {
 		for i := range st.Lookups {
@@ -276,20 +282,19 @@ func drawReturning(t *rapid.T) *Returning {
 	return &Returning{Items: drawSelect(t)}
 }
 
-func drawIndex(t *rapid.T) doc.Index {
-	x := doc.Index{Kind: rapid.SampledFrom([]doc.IndexKind{doc.IndexHash, doc.IndexUnique, doc.IndexSorted, doc.IndexTTL}).Draw(t, "index")}
-	if x.Kind == doc.IndexTTL {
-		x.Span = time.Duration(rapid.Int64Range(1, int64(doc.MaxSpan/time.Second)).Draw(t, "seconds")) * time.Second
-	}
-	return x
-}
-
 // drawField draws the declaration of a field that may be null.
 func drawField(t *rapid.T, i int) FieldDef {
-	f := FieldDef{Name: Name{Text: prefixed(drawName.Draw(t, "field"), i)}}
+	f := FieldDef{Name: Name{Text: prefixed(drawName.Draw(t, "field"), i)}, Collate: drawCollation(t)}
 	f.Type.Kind = rapid.SampledFrom(types[:]).Draw(t, "type").kind
-	if rapid.Bool().Draw(t, "list") {
-		f.Type = doc.Type{Kind: doc.TypeList, Elem: f.Type.Kind}
+	switch f.Type.Kind {
+	case doc.TypeVector:
+		f.Type.Dim, f.Type.F16 = rapid.IntRange(1, doc.MaxDim).Draw(t, "dimensions"), rapid.Bool().Draw(t, "half")
+	case doc.TypeSparse:
+		f.Type.Dim = rapid.IntRange(1, doc.MaxSparseDim).Draw(t, "dimensions")
+	default:
+		if rapid.Bool().Draw(t, "list") {
+			f.Type = doc.Type{Kind: doc.TypeList, Elem: f.Type.Kind}
+		}
 	}
 	if rapid.Bool().Draw(t, "indexed") {
 		f.Index = drawIndex(t)
