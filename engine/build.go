@@ -103,7 +103,7 @@ func (b *building) build(env *query.Env) error {
 		}
 		return b.view.get(id)
 	})
-	x.state.Store(s)
+	x.state.Store(&s)
 	n := 0
 	var err error
 	s.fill(b.view.ids.Len(), func(add func(v doc.Value, id int64)) {
@@ -141,7 +141,7 @@ func (b *building) distinctChanges(now time.Time) error {
 
 // catchUp makes the index one of the table as it is now. It needs the exclusive lock.
 func (b *building) catchUp() {
-	s := b.index.state.Load()
+	s := b.index.there()
 	slices.Sort(b.changed)
 	b.changed = slices.Compact(b.changed)
 	for _, id := range b.changed {

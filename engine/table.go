@@ -3,9 +3,6 @@ package engine
 import (
 	"math"
 	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
 
 	"fenec/engine/doc"
 	"fenec/engine/index"
@@ -83,7 +80,7 @@ func (t *table) take(id int64) {
 	}
 }
 
-// Schema, Len, Get, Ascend, Hash and Sorted are query.Table.
+// Schema, Len, Get and Ascend are query.Table, with the indexes of kinds.go.
 
 func (t *table) Schema() *doc.Schema { return t.schema }
 
@@ -109,188 +106,6 @@ func (t *table) Ascend(from int64, fn func(doc.Document) bool) {
 	})
 }
 
-func (t *table) Hash(on string) *index.Hash {
-	if x := t.index(on); x != nil {
-		return x.built().hash
-	}
-	return nil
-}
-
-func (t *table) Sorted(on string) *index.Sorted {
-	if x := t.index(on); x != nil {
-		return x.built().sorted
-	}
-	return nil
-}
-
-func (t *table) index(on string) *derived {
-	for _, x := range t.derived {
-		if x.on == on {
-			return x
-		}
-	}
-	return nil
-}
-
-// derived is one index of a table: nothing until a statement needs it, kept by every write from then on.
-type derived struct {
-	table      *table
-	collection string // the table's name
-	on         string // what the schema calls the field or path, which a rename changes
-	index      doc.Index
-	slot       int
-	path       []string // within the field, for an index on a path
-
-	mu    sync.Mutex // held while it is built
-	state atomic.Pointer[derivedState]
-}
-
-// derivedState is a built index: one of the two.
-type derivedState struct {
-	hash   *index.Hash
-	sorted *index.Sorted
-}
-
-// newDerived is an unbuilt index of t on a field or path, nil where t has no such field.
-func (t *table) newDerived(on string, declared doc.Index) *derived {
-	name, rest, isPath := strings.Cut(on, ".")
-	f := t.schema.Field(name)
-	if f == nil {
-		return nil
-	}
-	x := &derived{table: t, collection: t.schema.Name, on: on, index: declared, slot: f.Slot}
-	if isPath {
-		x.path = strings.Split(rest, ".")
-	}
-	return x
-}
-
-// follow makes s the schema of t and t.derived what it declares, keeping what is built of the indexes that stay.
-func (t *table) follow(s *doc.Schema) {
-	t.schema, t.ttl = s, s.TTL()
-	var declared []*derived
-	declare := func(on string, index doc.Index) {
-		x := t.newDerived(on, index)
-		if x == nil {
-			return
-		}
-		if had := t.like(x); had != nil {
-			had.on = on
-			x = had
-		}
-		declared = append(declared, x)
-	}
-	for _, f := range s.Fields {
-		if f.Index.Kind != 0 {
-			declare(f.Name, f.Index)
-		}
-	}
-	for _, p := range s.Paths {
-		declare(p.Path, doc.Index{Kind: p.Index})
-	}
-	t.derived = declared
-}
-
-// like is the index of t that holds what x would; nil where there is none.
-func (t *table) like(x *derived) *derived {
-	for _, had := range t.derived {
-		if had.same(x) {
-			return had
-		}
-	}
-	return nil
-}
-
-// same tells that x and y hold the same of each document, whatever it is called.
-func (x *derived) same(y *derived) bool {
-	return x.index == y.index && x.slot == y.slot && slices.Equal(x.path, y.path)
-}
-
-// value is what the index holds of d.
-func (x *derived) value(d doc.Document) doc.Value {
-	raw := d.Field(x.slot)
-	if x.path != nil {
-		raw = raw.Path(x.path)
-	}
-	return raw.Value()
-}
-
-// built is the index, built now where it was not. Readers that need it together wait for one of them to build it;
-// the caller holds the database's lock, shared or not.
-func (x *derived) built() *derivedState {
-	if s := x.state.Load(); s != nil {
-		return s
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	s := x.state.Load()
-	if s == nil {
-		s = x.build()
-		x.state.Store(s)
-	}
-	return s
-}
-
-func (x *derived) build() *derivedState {
-	s := x.empty(x.table.Get)
-	s.fill(x.table.Len(), func(add func(v doc.Value, id int64)) {
-		x.table.Ascend(1, func(d doc.Document) bool {
-			add(x.value(d), d.ID())
-			return true
-		})
-	})
-	return s
-}
-
-// empty is the index of no document yet; get finds those it will hold.
-func (x *derived) empty(get func(id int64) doc.Document) *derivedState {
-	if !x.index.Kind.Ordered() {
-		return &derivedState{hash: new(index.Hash)}
-	}
-	return &derivedState{sorted: index.NewSorted(func(id int64) doc.Value { return x.value(get(id)) })}
-}
-
-// fill builds an empty index in one go of about n documents, for each of which each calls add.
-func (s *derivedState) fill(n int, each func(add func(v doc.Value, id int64))) {
-	if s.sorted != nil {
-		s.sorted.Build(n, each)
-		return
-	}
-	s.hash.Build(n, func(add func(h uint64, id int64)) {
-		each(func(v doc.Value, id int64) {
-			if v.Kind != doc.Null {
-				add(doc.Hash(v), id)
-			}
-		})
-	})
-}
-
-// add and remove leave nulls out of a hash: no lookup asks for one.
-func (s *derivedState) add(v doc.Value, id int64) {
-	switch {
-	case s.sorted != nil:
-		s.sorted.Add(v, id)
-	case v.Kind != doc.Null:
-		s.hash.Add(doc.Hash(v), id)
-	}
-}
-
-func (s *derivedState) remove(v doc.Value, id int64) {
-	switch {
-	case s.sorted != nil:
-		s.sorted.Remove(v, id)
-	case v.Kind != doc.Null:
-		s.hash.Remove(doc.Hash(v), id)
-	}
-}
-
-func (s *derivedState) bytes() int64 {
-	if s.sorted != nil {
-		return s.sorted.Bytes()
-	}
-	return s.hash.Bytes()
-}
-
 // put makes the document at ref the one of its id and returns the ref it replaces. The built indexes follow.
 func (t *table) put(id int64, ref uint64) (old uint64, had bool) {
 	old, had = t.ids.Get(id)
@@ -309,13 +124,13 @@ func (t *table) put(id int64, ref uint64) (old uint64, had bool) {
 	// An index that is asked for a value while it changes must find the document it holds: the old one until every
 	// entry of it is out, the new one from then on.
 	for _, x := range t.derived {
-		if s := x.state.Load(); s != nil && had && !sameValue(x.value(before), x.value(d)) {
+		if s := x.there(); s != nil && had && !sameValue(x.value(before), x.value(d)) {
 			s.remove(x.value(before), id)
 		}
 	}
 	t.ids.Set(id, ref)
 	for _, x := range t.derived {
-		if s := x.state.Load(); s != nil && (!had || !sameValue(x.value(before), x.value(d))) {
+		if s := x.there(); s != nil && (!had || !sameValue(x.value(before), x.value(d))) {
 			s.add(x.value(d), id)
 		}
 	}
@@ -336,7 +151,7 @@ func (t *table) remove(id int64) (old uint64, had bool) {
 	d := t.memory.document(old)
 	t.tell(id)
 	for _, x := range t.derived {
-		if s := x.state.Load(); s != nil {
+		if s := x.there(); s != nil {
 			s.remove(x.value(d), id)
 		}
 	}
@@ -355,15 +170,15 @@ func (t *table) tell(id int64) {
 // What a table, a field and an index not built yet take in the heap, about, in bytes.
 const (
 	tableBytes   = 320
-	fieldBytes   = 56
-	derivedBytes = 96
+	fieldBytes   = 176
+	derivedBytes = 208
 )
 
 // bytes is what the table holds beside its documents.
 func (t *table) bytes() int64 {
 	n := t.ids.Bytes() + tableBytes + int64(len(t.schema.Fields))*fieldBytes + int64(len(t.derived))*derivedBytes
 	for _, x := range t.derived {
-		if s := x.state.Load(); s != nil {
+		if s := x.there(); s != nil {
 			n += s.bytes()
 		}
 	}

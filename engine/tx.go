@@ -224,7 +224,7 @@ func (x *derived) holder(get lookup, v doc.Value, id int64) (other int64) {
 	if v.Kind == doc.Null {
 		return 0
 	}
-	x.built().hash.Ascend(doc.Hash(v), func(at int64) bool {
+	x.built().(*hashIndex).Ascend(doc.Hash(v), func(at int64) bool {
 		if d := get(at); at != id && d != nil && doc.Equal(x.value(d), v) {
 			other = at
 		}

@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"fenec/engine/doc"
+)
+
+// derived is one index of a table: nothing until a statement needs it, kept by every write from then on.
+type derived struct {
+	table      *table
+	collection string // the table's name
+	on         string // what the schema calls the field or path, which a rename changes
+	index      doc.Index
+	slot       int
+	dim        int      // of the field, where it holds vectors
+	path       []string // within the field, for an index on a path
+
+	mu    sync.Mutex // held while it is built
+	state atomic.Pointer[builtIndex]
+}
+
+// builtIndex is an index that is there, of one of the kinds in kinds.go. It is changed under the database's exclusive
+// lock, or by whoever builds it before others can find it.
+type builtIndex interface {
+	// fill makes an empty index that of about n documents, for each of which each calls add.
+	fill(n int, each func(add func(v doc.Value, id int64)))
+	add(v doc.Value, id int64)
+	// remove takes out a document with the value it was added with.
+	remove(v doc.Value, id int64)
+	bytes() int64
+}
+
+// newDerived is an unbuilt index of t on a field or path, nil where t has no such field.
+func (t *table) newDerived(on string, declared doc.Index) *derived {
+	name, rest, isPath := strings.Cut(on, ".")
+	f := t.schema.Field(name)
+	if f == nil {
+		return nil
+	}
+	x := &derived{table: t, collection: t.schema.Name, on: on, index: declared, slot: f.Slot, dim: f.Type.Dim}
+	if isPath {
+		x.path = strings.Split(rest, ".")
+	}
+	return x
+}
+
+// follow makes s the schema of t and t.derived what it declares, keeping what is built of the indexes that stay.
+func (t *table) follow(s *doc.Schema) {
+	t.schema, t.ttl = s, s.TTL()
+	var declared []*derived
+	declare := func(on string, index doc.Index) {
+		x := t.newDerived(on, index)
+		if x == nil {
+			return
+		}
+		if had := t.like(x); had != nil {
+			had.on = on
+			x = had
+		}
+		declared = append(declared, x)
+	}
+	for _, f := range s.Fields {
+		if f.Index.Kind != 0 {
+			declare(f.Name, f.Index)
+		}
+	}
+	for _, p := range s.Paths {
+		declare(p.Path, doc.Index{Kind: p.Index})
+	}
+	t.derived = declared
+}
+
+// like is the index of t that holds what x would; nil where there is none.
+func (t *table) like(x *derived) *derived {
+	for _, had := range t.derived {
+		if had.same(x) {
+			return had
+		}
+	}
+	return nil
+}
+
+// same tells that x and y hold the same of each document, whatever it is called. What a field holds never changes, nor
+// is its slot ever another's.
+func (x *derived) same(y *derived) bool {
+	return x.index == y.index && x.slot == y.slot && slices.Equal(x.path, y.path)
+}
+
+func (t *table) index(on string) *derived {
+	for _, x := range t.derived {
+		if x.on == on {
+			return x
+		}
+	}
+	return nil
+}
+
+// value is what the index holds of d.
+func (x *derived) value(d doc.Document) doc.Value {
+	raw := d.Field(x.slot)
+	if x.path != nil {
+		raw = raw.Path(x.path)
+	}
+	return raw.Value()
+}
+
+// there is the index where it is built, and nil where no statement has needed it yet.
+func (x *derived) there() builtIndex {
+	if s := x.state.Load(); s != nil {
+		return *s
+	}
+	return nil
+}
+
+// built is the index, built now where it was not. Readers that need it together wait for one of them to build it;
+// the caller holds the database's lock, shared or not.
+func (x *derived) built() builtIndex {
+	if s := x.there(); s != nil {
+		return s
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s := x.there()
+	if s == nil {
+		s = x.build()
+		x.state.Store(&s)
+	}
+	return s
+}
+
+// build makes the index of the documents as they are.
+func (x *derived) build() builtIndex {
+	s := x.empty(x.table.Get)
+	s.fill(x.table.Len(), func(add func(v doc.Value, id int64)) {
+		x.table.Ascend(1, func(d doc.Document) bool {
+			add(x.value(d), d.ID())
+			return true
+		})
+	})
+	return s
+}
