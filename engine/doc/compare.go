@@ -20,9 +20,11 @@ func Comparable(a, b Value) bool {
 	return a.Kind != Null && family(a.Kind) == family(b.Kind)
 }
 
-// Compare orders any two values: null < bool < number < text < list < object < timestamp < bytes. Numbers of all kinds
+// Compare orders any two values: null < bool < number < text < list < object < timestamp < bytes
+// < vector < sparse vector. Numbers of all kinds
 // compare by their exact values (a NaN after all others), text and bytes by bytes, lists element by element, objects entry
-// by entry, key before value, a list or object that is the beginning of another before it.
+// by entry, key before value, vectors number by number, a list, object or
+// vector that is the beginning of another before it.
 func Compare(a, b Value) int {
 	if a.Kind == b.Kind {
 		switch a.Kind {
@@ -38,6 +40,10 @@ func Compare(a, b Value) int {
 			return compareLists(Raw(a.B), Raw(b.B))
 		case Object:
 			return compareObjects(Raw(a.B), Raw(b.B))
+		case Vector:
+			return compareVectors(a, b)
+		case Sparse:
+			return compareSparse(a, b)
 		case Null:
 			return 0
 		}

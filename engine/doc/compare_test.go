@@ -2,6 +2,7 @@ package doc
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/big"
 	"testing"
@@ -99,6 +100,15 @@ func TestCompareTable(t *testing.T) {
 		{"lists by their first difference", encode(t, `[1,9]`).Value(), encode(t, `[2]`).Value(), -1},
 		{"objects by key first", encode(t, `{"a":9}`).Value(), encode(t, `{"b":1}`).Value(), -1},
 		{"equal numbers in objects", encode(t, `{"a":3}`).Value(), encode(t, `{"a":3.0}`).Value(), 0},
+		{"bytes before a vector", Value{Kind: Bytes, B: []byte{0xff}}, madeVector(false, []float32{-1}), -1},
+		{"a vector before a sparse one", madeVector(false, []float32{9}), madeSparse(1, "{}/1"), -1},
+		{"vectors by their first difference", madeVector(false, []float32{1, 9}), madeVector(false, []float32{2, 1}), -1},
+		{"a vector before a longer one that begins with it", madeVector(false, []float32{1}), madeVector(false, []float32{1, -1}), -1},
+		{"an f16 vector equals an f32 one", madeVector(true, []float32{1, 0.5}), madeVector(false, []float32{1, 0.5}), 0},
+		{"an f16 vector is what it was rounded to", madeVector(true, []float32{0.1}), madeVector(false, []float32{0.1}), -1},
+		{"sparse vectors by dimensions first", madeSparse(2, "{1:9}/2"), madeSparse(3, "{}/3"), -1},
+		{"sparse vectors by index", madeSparse(9, "{1:9}/9"), madeSparse(9, "{2:1}/9"), -1},
+		{"sparse vectors by weight", madeSparse(9, "{1:1,2:5}/9"), madeSparse(9, "{1:2}/9"), -1},
 		{"text by bytes", TextValue([]byte("Z")), TextValue([]byte("a")), -1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -130,6 +140,12 @@ func TestHashesOfNeighboursDiffer(t *testing.T) {
 		add(TimestampValue(i))
 		add(TextValue(AppendTimestamp(nil, i)))
 	}
+	for i := float32(0); i < 100; i++ {
+		add(madeVector(false, []float32{i, 1}))
+		add(madeVector(true, []float32{1, i}))
+		add(madeSparse(9, fmt.Sprintf("{1:%v}/9", i)))
+		add(madeSparse(9, fmt.Sprintf("{2:%v}/9", i)))
+	}
 	for _, s := range []string{`[]`, `{}`, `[1,2]`, `[2,1]`, `[[1],2]`, `[[1,2]]`, `{"a":1}`, `{"a":"1"}`, `{"b":1}`, `null`, `true`, `false`, `""`, `1e400`, `-1e400`, `1e401`} {
 		add(encode(t, s).Value())
 	}
@@ -148,6 +164,8 @@ func TestComparable(t *testing.T) {
 		"a list and an object":  {encode(t, "[]").Value(), encode(t, "{}").Value(), false},
 		"a null and an int":     {Value{}, IntValue(1), false},
 		"bytes and text":        {Value{Kind: Bytes}, TextValue(nil), false},
+		"two vectors":           {madeVector(true, []float32{1}), madeVector(false, []float32{2}), true},
+		"a vector and a list":   {madeVector(true, []float32{1}), encode(t, "[1]").Value(), false},
 		"true and false":        {BoolValue(true), BoolValue(false), true},
 		"a float and an int":    {FloatValue(1), IntValue(1), true},
 		"a timestamp and a one": {TimestampValue(2), TimestampValue(1), true},

@@ -41,12 +41,27 @@ func describe(v Value) string {
 		return "timestamp " + string(AppendTimestamp(nil, v.Int()))
 	case Bytes:
 		return fmt.Sprintf("%d bytes", len(v.B))
+	case Vector:
+		return "a vector of " + numbers(v.Dim())
+	case Sparse:
+		return "a sparse vector of " + counted(v.Dim(), "dimension")
 	case List:
 		return "a list"
 	case Object:
 		return "an object"
 	}
 	return v.Kind.String()
+}
+
+// numbers is how many numbers there are, in words.
+func numbers(n int) string { return counted(n, "number") }
+
+// counted is n things.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // Describe names a value for an error message: its kind and, where it is small, what it is, as in `text "abc"`.

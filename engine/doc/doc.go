@@ -11,6 +11,8 @@
 //	float               tag, 8 bytes little-endian IEEE 754
 //	decimal             tag, length (uvarint), the number as canonical JSON text
 //	text, bytes         tag, length (uvarint), content
+//	vector              tag of its width, length in bytes (uvarint), its numbers little-endian, as f32 or as f16
+//	sparse vector       tag, length in bytes (uvarint), dimensions, then index and f32 weight of each, by ascending index
 //	list                tag, length in bytes (4 bytes little-endian), the elements
 //	object              tag, length in bytes (4 bytes little-endian), then key length (uvarint), key, value, by ascending key
 //

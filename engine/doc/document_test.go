@@ -73,6 +73,18 @@ func sampleDocument(t testing.TB, long int) Document {
 	return b.AppendTo(nil, 258)
 }
 
+func TestVectorsKeepTheirFormat(t *testing.T) {
+	for want, v := range map[string]Value{
+		"0b080000803fcdcccc3d": madeVector(false, []float32{1, 0.1}),
+		"0c04003c662e":         madeVector(true, []float32{1, 0.1}),
+		"0d140a000000010000000000004007000000" + "cdcccc3d": madeSparse(10, "{1:2,7:0.1}/10"),
+	} {
+		if got := hex.EncodeToString(Append(nil, v)); got != want {
+			t.Errorf("%s is encoded as %s, want %s", describe(v), got, want)
+		}
+	}
+}
+
 func TestDocumentKeepsItsFormat(t *testing.T) {
 	const want = "22000000" + "0201000000000000" + "14001d001d00" + "2200" + "03feffffffffffffff" + "0603787878"
 	if got := hex.EncodeToString(sampleDocument(t, 3)); got != want {
@@ -196,21 +208,40 @@ func TestWhatNoWriterWritesIsNotValid(t *testing.T) {
 		deep = container(tagList, deep...)
 	}
 	for name, raw := range map[string]Raw{
-		"a length in more bytes than it needs": {tagText, 0x81, 0x00, 'x'},
-		"a key length in more than it needs":   container(tagObject, 0x81, 0x00, 'a', tagNull),
-		"keys out of order":                    container(tagObject, 1, 'b', tagNull, 1, 'a', tagNull),
-		"a key twice":                          container(tagObject, 1, 'a', tagNull, 1, 'a', tagNull),
-		"a key that is no UTF-8":               container(tagObject, 1, 0xff, tagNull),
-		"half an entry":                        container(tagObject, 1, 'a'),
-		"half an element":                      container(tagList, tagInt, 1, 2),
-		"untyped text":                         {tagUntyped, 1, 'a'},
-		"a decimal that is an int":             {tagDecimal, 1, '5'},
-		"a decimal in another spelling":        append(Raw{tagDecimal, 6}, "10e399"...),
-		"a float that is no number":            Append(nil, Value{Kind: Float, N: 0x7ff8000000000001}),
-		"more after the value":                 {tagTrue, tagTrue},
-		"a length that overflows":              {tagText, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01},
-		"nothing":                              {},
-		"too deep":                             deep,
+		"a length in more bytes than it needs":  {tagText, 0x81, 0x00, 'x'},
+		"a key length in more than it needs":    container(tagObject, 0x81, 0x00, 'a', tagNull),
+		"keys out of order":                     container(tagObject, 1, 'b', tagNull, 1, 'a', tagNull),
+		"a key twice":                           container(tagObject, 1, 'a', tagNull, 1, 'a', tagNull),
+		"a key that is no UTF-8":                container(tagObject, 1, 0xff, tagNull),
+		"half an entry":                         container(tagObject, 1, 'a'),
+		"half an element":                       container(tagList, tagInt, 1, 2),
+		"untyped text":                          {tagUntyped, 1, 'a'},
+		"a decimal that is an int":              {tagDecimal, 1, '5'},
+		"a decimal in another spelling":         append(Raw{tagDecimal, 6}, "10e399"...),
+		"a float that is no number":             Append(nil, Value{Kind: Float, N: 0x7ff8000000000001}),
+		"more after the value":                  {tagTrue, tagTrue},
+		"a length that overflows":               {tagText, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01},
+		"nothing":                               {},
+		"too deep":                              deep,
+		"a vector of nothing":                   {tagVector, 0},
+		"a vector of three bytes":               {tagVector, 3, 0, 0, 0},
+		"a vector with a NaN":                   {tagVector, 4, 0, 0, 0xc0, 0x7f},
+		"a vector with an infinity":             {tagVector, 4, 0, 0, 0x80, 0x7f},
+		"a vector with a -0":                    {tagVector, 4, 0, 0, 0, 0x80},
+		"a vector of half an f16":               {tagHalfVector, 1, 0},
+		"a vector with an f16 infinity":         {tagHalfVector, 4, 0, 0x3c, 0, 0x7c},
+		"a vector with an f16 -0":               {tagHalfVector, 2, 0, 0x80},
+		"a vector of too many dimensions":       appendContent(nil, tagHalfVector, make([]byte, 2*MaxDim+2)),
+		"a sparse vector without dimensions":    {tagSparse, 3, 1, 0, 0},
+		"a sparse vector of no dimensions":      {tagSparse, 4, 0, 0, 0, 0},
+		"a sparse vector of half a weight":      {tagSparse, 8, 5, 0, 0, 0, 1, 0, 0, 0},
+		"a sparse vector with a weight of 0":    {tagSparse, 12, 5, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0},
+		"a sparse vector with a NaN":            {tagSparse, 12, 5, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0xc0, 0x7f},
+		"a sparse vector with an index of 0":    {tagSparse, 12, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x3f},
+		"a sparse vector with an index past it": {tagSparse, 12, 5, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0x80, 0x3f},
+		"a sparse vector with an index twice": {
+			tagSparse, 20, 5, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0x80, 0x3f, 3, 0, 0, 0, 0, 0, 0x80, 0x3f,
+		},
 	} {
 		if wholeValue(raw) {
 			t.Errorf("%s passes for a value", name)
@@ -225,7 +256,10 @@ func FuzzDocument(f *testing.F) {
 	b.SetRaw(0, encode(f, `{"a":[1,2.5,1e400,"x"],"b":{"c":null}}`))
 	b.SetRaw(1, Append(nil, TimestampValue(1)))
 	b.SetRaw(2, Append(nil, Value{Kind: Bytes, B: []byte{1, 2}}))
+	b.SetRaw(3, Append(nil, madeVector(true, []float32{1, 0.5})))
 	f.Add(b.AppendTo(nil, 7))
+	b.SetRaw(0, Append(nil, madeVector(false, []float32{1, 0.1})))
+	b.SetRaw(1, Append(nil, madeSparse(10, "{1:2,7:0.1}/10")))
 	wide := b.AppendTo(nil, 7)
 	f.Add(append(wide, wide...))
 	f.Fuzz(func(t *testing.T, data []byte) {

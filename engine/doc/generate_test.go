@@ -1,6 +1,7 @@
 package doc
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
@@ -61,7 +62,59 @@ func drawScalar() *rapid.Generator[Value] {
 		rapid.Map(drawText(), TextValue),
 		rapid.Map(rapid.SampledFrom(drawnInts), TimestampValue),
 		rapid.Map(drawText(), func(b []byte) Value { return Value{Kind: Bytes, B: b} }),
+		drawVector(),
+		drawSparse(),
 	)
+}
+
+var drawnHalves = []float32{0, 1, -1, 0.5, 2, 0.099975586, 65504, -65504, 5.9604645e-8}
+
+// drawVector draws vectors of either width, which are equal often.
+func drawVector() *rapid.Generator[Value] {
+	return rapid.Custom(func(t *rapid.T) Value {
+		number := rapid.SampledFrom(drawnHalves)
+		f16 := rapid.Bool().Draw(t, "f16")
+		if !f16 {
+			number = rapid.OneOf(number, rapid.Float32Range(-math.MaxFloat32, math.MaxFloat32))
+		}
+		floats := rapid.SliceOfN(number, 1, 40).Draw(t, "numbers")
+		return madeVector(f16, floats)
+	})
+}
+
+func madeVector(f16 bool, floats []float32) Value {
+	var b []byte
+	for _, f := range floats {
+		b = appendFloat32Bytes(b, f)
+	}
+	raw, err := Type{Kind: TypeVector, Dim: len(floats), F16: f16}.Append(nil, VectorValue(b), "the vector")
+	if err != nil {
+		panic(err)
+	}
+	return Raw(raw).Value()
+}
+
+// drawSparse draws sparse vectors of few dimensions.
+func drawSparse() *rapid.Generator[Value] {
+	return rapid.Custom(func(t *rapid.T) Value {
+		dim := rapid.IntRange(1, 5).Draw(t, "dim")
+		spelled := "{"
+		for index, weight := range rapid.MapOfN(rapid.IntRange(1, dim), rapid.SampledFrom(drawnHalves), 0, dim).Draw(t, "weights") {
+			if len(spelled) > 1 {
+				spelled += ","
+			}
+			spelled += fmt.Sprintf("%d:%v", index, weight)
+		}
+		return madeSparse(dim, fmt.Sprintf("%s}/%d", spelled, dim))
+	})
+}
+
+func madeSparse(dim int, spelled string) Value {
+	raw, err := Type{Kind: TypeSparse, Dim: dim}.Append(nil, text(spelled), "the sparse vector")
+	if err != nil {
+		panic(err)
+	}
+	return Raw(raw).Value()
 }
 
 // drawValue draws values that lie up to depth deep in each other.

@@ -27,6 +27,10 @@ func Hash(v Value) uint64 {
 		return hashList(v.B)
 	case Object:
 		return hashObject(v.B)
+	case Vector:
+		return hashVector(v)
+	case Sparse:
+		return mix(xxhash.Sum64(v.B) + 1)
 	case Bytes:
 		return mix(xxhash.Sum64(v.B))
 	}
@@ -55,6 +59,15 @@ func hashObject(r Raw) uint64 {
 		}
 		h = mix(mix(h^xxhash.Sum64(key)) ^ Hash(value.Value()))
 		b = rest
+	}
+	return h
+}
+
+// hashVector hashes the numbers as f32, which vectors of either width are compared by.
+func hashVector(v Value) uint64 {
+	h := uint64(8)
+	for i := range v.Dim() {
+		h = mix(h ^ uint64(math.Float32bits(v.float(i))))
 	}
 	return h
 }

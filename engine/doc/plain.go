@@ -9,7 +9,8 @@ import (
 	"fenec/engine/fail"
 )
 
-// A json value is plain: it holds what JSON has. Timestamps and bytes become text, Untyped text what it spells.
+// A json value is plain: it holds what JSON has. Timestamps, bytes and sparse vectors become text, a vector
+// a list, Untyped text what it spells.
 
 // appendPlain encodes v as a json value.
 func appendPlain(dst []byte, v Value, what string) ([]byte, error) {
@@ -31,6 +32,10 @@ func appendPlainAt(dst []byte, v Value, what string, depth int) ([]byte, error) 
 		n := base64.StdEncoding.EncodedLen(len(v.B))
 		dst = appendLength(append(dst, tagText), n)
 		return base64.StdEncoding.AppendEncode(dst, v.B), nil
+	case Vector:
+		return appendPlainVector(dst, v), nil
+	case Sparse:
+		return appendContent(dst, tagText, AppendSparse(nil, v)), nil
 	case List, Object:
 		if depth == MaxNesting {
 			return nil, fail.New(fail.Invalid, "%s is nested more than %d deep", what, MaxNesting)
@@ -84,6 +89,20 @@ func appendPlainContainer(dst []byte, v Value, what string, depth int) ([]byte, 
 	return dst, nil
 }
 
+// appendPlainVector encodes a vector as a list of the numbers that it is written as.
+func appendPlainVector(dst []byte, v Value) []byte {
+	dst, at := OpenList(dst)
+	var buf [32]byte
+	for i := range v.Dim() {
+		text := appendFloat32(buf[:0], v.float(i))
+		n, _ := scanNumber(text)
+		number, _ := n.binary(text) // the shortest form of a float32 has few digits
+		dst = Append(dst, number)
+	}
+	closeContainer(dst, at)
+	return dst
+}
+
 // isPlain tells whether the list or object r can be stored as it is: nested at most depth deep, all of it plain.
 func isPlain(r Raw, depth int) bool {
 	if depth == 0 {
@@ -100,7 +119,7 @@ func isPlain(r Raw, depth int) bool {
 			return false
 		}
 		switch b[0] {
-		case tagTimestamp, tagBytes, tagUntyped, tagFloat:
+		case tagTimestamp, tagBytes, tagVector, tagHalfVector, tagSparse, tagUntyped, tagFloat:
 			if b[0] != tagFloat || !canonicalFloat(Raw(b[:n])) {
 				return false
 			}

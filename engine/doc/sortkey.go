@@ -14,6 +14,8 @@ const (
 	objectKeys    = listKeys + 1<<58
 	timestampKeys = listKeys + 2<<58
 	bytesKeys     = listKeys + 6<<58
+	vectorKeys    = listKeys + 7<<58
+	sparseKeys    = vectorKeys + 1<<57
 
 	inexact = 1 // the lowest bit of a key that several values share
 )
@@ -40,6 +42,10 @@ func SortKey(v Value) uint64 {
 		return listKeys | inexact
 	case Object:
 		return objectKeys | inexact
+	case Vector:
+		return vectorKeys | inexact
+	case Sparse:
+		return sparseKeys | inexact
 	case Timestamp:
 		return timestampKey(v.Int())
 	}

@@ -33,7 +33,7 @@ const (
 
 var typeNames = [...]string{
 	TypeBool: "bool", TypeInt: "int", TypeFloat: "float", TypeText: "text", TypeBytes: "bytes",
-	TypeTimestamp: "timestamp", TypeJSON: "json", TypeList: "list",
+	TypeTimestamp: "timestamp", TypeJSON: "json", TypeList: "list", TypeVector: "vector", TypeSparse: "sparse",
 }
 
 // Type is what a field holds.
@@ -80,7 +80,8 @@ func (t Type) String() string {
 
 // Append encodes v as a value of the type at the end of dst. Null is a value of every type. An int takes any number equal
 // to an int64, a float any number within its range, a timestamp ISO-8601 text or milliseconds since 1970, bytes base64 text,
-// json anything; Untyped text is read as the type's own spelling. What names the value in the error, as in "field year".
+// json anything, a vector a list of numbers or its text, a sparse vector its text; Untyped text is read as the type's own
+// spelling. What names the value in the error, as in "field year".
 func (t Type) Append(dst []byte, v Value, what string) ([]byte, error) {
 	switch {
 	case v.Kind == Null:
@@ -91,6 +92,10 @@ func (t Type) Append(dst []byte, v Value, what string) ([]byte, error) {
 		return appendPlain(dst, v, what)
 	case t.Kind == TypeList:
 		return t.appendList(dst, v, what)
+	case t.Kind == TypeVector:
+		return t.appendVector(dst, v, what)
+	case t.Kind == TypeSparse:
+		return t.appendSparse(dst, v, what)
 	}
 	v, err := t.Convert(v, what)
 	if err != nil {
@@ -100,7 +105,10 @@ func (t Type) Append(dst []byte, v Value, what string) ([]byte, error) {
 }
 
 // own is the kind that a type's values have; json and lists take a second look at every value.
-var own = [...]Kind{TypeBool: Bool, TypeInt: Int, TypeFloat: Float, TypeText: Text, TypeTimestamp: Timestamp, TypeBytes: Bytes, TypeList: Null}
+var own = [...]Kind{
+	TypeBool: Bool, TypeInt: Int, TypeFloat: Float, TypeText: Text, TypeTimestamp: Timestamp, TypeBytes: Bytes,
+	TypeList: Null, TypeVector: Vector, TypeSparse: Sparse,
+}
 
 // holds tells that v is a value of the type as it is: the short way past the conversions, which most values take.
 func (t Type) holds(v *Value) bool {
@@ -112,12 +120,16 @@ func (t Type) holds(v *Value) bool {
 		return utf8.Valid(v.B)
 	case Float:
 		return canonical(v.Float())
+	case Vector:
+		return v.Dim() == t.Dim && (v.N == halfWidth) == t.F16
+	case Sparse:
+		return v.Dim() == t.Dim
 	}
 	return true
 }
 
 // Convert is v as a value of the type, the same as Append would store, for a constant that is compared with the type's
-// values. It allocates only for bytes, lists, json and Untyped text that holds a decimal.
+// values. It allocates only for bytes, lists, vectors, json and Untyped text that holds a decimal.
 func (t Type) Convert(v Value, what string) (Value, error) {
 	if v.Kind == Null {
 		return v, nil
@@ -136,7 +148,7 @@ func (t Type) Convert(v Value, what string) (Value, error) {
 		return t.toBytes(v, what)
 	case TypeTimestamp:
 		return t.toTimestamp(v, what)
-	case TypeJSON, TypeList:
+	case TypeJSON, TypeList, TypeVector, TypeSparse:
 		if v.Kind != List && v.Kind != Object && v.Kind < Timestamp && t.Kind == TypeJSON {
 			return v, checkPlain(v, what)
 		}

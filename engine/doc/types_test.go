@@ -8,6 +8,20 @@ import (
 	"fenec/engine/fail"
 )
 
+var (
+	vector3  = Type{Kind: TypeVector, Dim: 3}
+	half3    = Type{Kind: TypeVector, Dim: 3, F16: true}
+	sparse10 = Type{Kind: TypeSparse, Dim: 10}
+)
+
+func listOf(values ...Value) Value {
+	raw, at := OpenList(nil)
+	for _, v := range values {
+		raw = Append(raw, v)
+	}
+	return closed(raw, at)
+}
+
 // typeOf is the type of a name.
 func typeOf(t *testing.T, name string) Type {
 	for k := TypeBool; k < TypeList; k++ {
@@ -17,15 +31,20 @@ func typeOf(t *testing.T, name string) Type {
 			}
 		}
 	}
+	for _, typ := range []Type{vector3, half3, sparse10} {
+		if typ.String() == name && typ.known() {
+			return typ
+		}
+	}
 	t.Fatalf("no type is called %s", name)
 	return Type{}
 }
 
 func TestTypeNames(t *testing.T) {
-	for _, name := range []string{"bool", "int", "float", "text", "bytes", "timestamp", "json", "[bool]", "[int]", "[float]", "[text]", "[bytes]", "[timestamp]", "[json]"} {
+	for _, name := range []string{"bool", "int", "float", "text", "bytes", "timestamp", "json", "[bool]", "[int]", "[float]", "[text]", "[bytes]", "[timestamp]", "[json]", "vector<3>", "vector<3, f16>", "sparse<10>"} {
 		typeOf(t, name)
 	}
-	for _, typ := range []Type{{}, {Kind: TypeList}, {Kind: TypeList, Elem: TypeList}, {Kind: TypeInt, Elem: TypeInt}, {Kind: TypeList + 1}} {
+	for _, typ := range []Type{{}, {Kind: TypeList}, {Kind: TypeList, Elem: TypeList}, {Kind: TypeInt, Elem: TypeInt}, {Kind: TypeSparse + 1}, {Kind: TypeVector}, {Kind: TypeSparse, Dim: 3, F16: true}, {Kind: TypeVector, Dim: MaxDim + 1}, {Kind: TypeSparse, Dim: MaxSparseDim + 1}} {
 		if typ.known() {
 			t.Errorf("%+v passes for a type", typ)
 		}
@@ -81,6 +100,27 @@ func TestValuesOfATypeAreTaken(t *testing.T) {
 		{"[int]", untyped(`[1,2]`), `[1,2]`},
 		{"[timestamp]", encode(t, `["2024-05-01",0]`).Value(), `["2024-05-01T00:00:00Z","1970-01-01T00:00:00Z"]`},
 		{"[json]", encode(t, `[1,null,{"a":"b"}]`).Value(), `[1,null,{"a":"b"}]`},
+		{"vector<3>", encode(t, `[1,-0.0,0.1]`).Value(), `[1,0,0.1]`},
+		{"vector<3>", encode(t, `[0.30000001192092893,16777217,1e-46]`).Value(), `[0.3,16777216,0]`},
+		{"vector<3>", encode(t, `[3.4028235e38,-1e-45,1.00000017881393432617187499]`).Value(), `[3.4028235e+38,-1e-45,1.0000001]`},
+		{"vector<3>", encode(t, `[1.00000017881393432617187501,9223372036854775809,1e3]`).Value(), `[1.0000002,9223372000000000000,1000]`},
+		{"vector<3>", text("[1,2,3]"), `[1,2,3]`},
+		{"vector<3>", untyped(" [ 1 , -2.5e0 ,3]\n"), `[1,-2.5,3]`},
+		{"vector<3>", madeVector(false, []float32{1, 2, 3}), `[1,2,3]`},
+		{"vector<3>", madeVector(true, []float32{1, 2, 0.1}), `[1,2,0.099975586]`},
+		{"vector<3>", Value{}, `null`},
+		{"vector<3, f16>", encode(t, `[0.1,65504,-1e-9]`).Value(), `[0.099975586,65504,0]`},
+		{"vector<3, f16>", text("[65519.99,-6e-8,2049]"), `[65504,-5.9604645e-8,2048]`},
+		{"vector<3, f16>", madeVector(false, []float32{1, 2, 0.3}), `[1,2,0.30004883]`},
+		{"vector<3, f16>", madeVector(true, []float32{1, 2, 0.3}), `[1,2,0.30004883]`},
+		{"sparse<10>", text("{1:0.5,10:-2}/10"), `"{1:0.5,10:-2}/10"`},
+		{"sparse<10>", untyped(" { 7 : 1 , 3 : 0.1 , 5 : 0 , 4:-1e-50 } / 10 "), `"{3:0.1,7:1}/10"`},
+		{"sparse<10>", text("{}/10"), `"{}/10"`},
+		{"sparse<10>", text("{2:0}/10"), `"{}/10"`},
+		{"sparse<10>", madeSparse(10, "{2:1}/10"), `"{2:1}/10"`},
+		{"json", madeVector(false, []float32{1, 0.1, 3e38}), `[1,0.1,3e+38]`},
+		{"json", madeSparse(10, "{2:1}/10"), `"{2:1}/10"`},
+		{"[float]", encode(t, `[]`).Value(), `[]`},
 	} {
 		t.Run(tc.typ+" takes "+describe(tc.v), func(t *testing.T) {
 			typ := typeOf(t, tc.typ)
@@ -147,6 +187,51 @@ func TestValuesOfAnotherTypeAreRefused(t *testing.T) {
 		{"[int]", encode(t, `[1,"a"]`).Value(), `an element of field f wants int, got text "a"`},
 		{"[text]", encode(t, `{}`).Value(), `field f wants [text], got an object`},
 		{"text", encode(t, `[]`).Value(), `field f wants text, got a list`},
+		{"vector<3>", encode(t, `[1,2]`).Value(), `field f wants vector<3>, got a list of 2 numbers`},
+		{"vector<3>", encode(t, `[1]`).Value(), `field f wants vector<3>, got a list of 1 number`},
+		{"vector<3>", encode(t, `[]`).Value(), `field f wants vector<3>, got a list of 0 numbers`},
+		{"vector<3>", text("[1,2,3,4]"), `field f wants vector<3>, got a list of 4 numbers`},
+		{"vector<3>", text("[]"), `field f wants vector<3>, got a list of 0 numbers`},
+		{"vector<3>", madeVector(false, []float32{1, 2}), `field f wants vector<3>, got a vector of 2 numbers`},
+		{"vector<3>", encode(t, `[1,"2",3]`).Value(), `field f wants vector<3>, got text "2" as number 2`},
+		{"vector<3>", encode(t, `[1,2,null]`).Value(), `field f wants vector<3>, got null as number 3`},
+		{"vector<3>", encode(t, `[[1,2,3]]`).Value(), `field f wants vector<3>, got a list as number 1`},
+		{"vector<3>", encode(t, `[1,2,1e39]`).Value(), `field f wants vector<3>, got 1e+39 as number 3, which is past the range of f32`},
+		{"vector<3>", encode(t, `[1,-1e400,3]`).Value(), `field f wants vector<3>, got -1e+400 as number 2, which is past the range of f32`},
+		{"vector<3>", encode(t, `[3.4028236e38,1,1]`).Value(), `field f wants vector<3>, got 3.4028236e+38 as number 1, which is past the range of f32`},
+		{"vector<3>", listOf(FloatValue(math.NaN()), IntValue(1), IntValue(1)), `field f wants vector<3>, got a number that is not finite as number 1`},
+		{"vector<3>", listOf(IntValue(1), FloatValue(math.Inf(1)), IntValue(1)), `field f wants vector<3>, got a number that is not finite as number 2`},
+		{"vector<3>", text("[1,2,NaN]"), `field f wants vector<3>, got text "[1,2,NaN]", of which number 3 is none`},
+		{"vector<3>", text("[1,2,]"), `field f wants vector<3>, got text "[1,2,]", of which number 3 is none`},
+		{"vector<3>", text("[1,,2]"), `field f wants vector<3>, got text "[1,,2]", of which number 2 is none`},
+		{"vector<3>", text("[1,2,1e39]"), `field f wants vector<3>, got 1e39 as number 3, which is past the range of f32`},
+		{"vector<3>", text("[1,2,3"), `field f wants vector<3>, got text "[1,2,3", which does not end with the ] of its list`},
+		{"vector<3>", text("[1,2,3]4"), `field f wants vector<3>, got text "[1,2,3]4", which does not end with the ] of its list`},
+		{"vector<3>", text("[1 2 3]"), `field f wants vector<3>, got text "[1 2 3]", which does not end with the ] of its list`},
+		{"vector<3>", text("1,2,3"), `field f wants vector<3>, got text "1,2,3"`},
+		{"vector<3>", untyped(""), `field f wants vector<3>, got text ""`},
+		{"vector<3>", IntValue(1), `field f wants vector<3>, got number 1`},
+		{"vector<3>", encode(t, `{}`).Value(), `field f wants vector<3>, got an object`},
+		{"vector<3>", madeSparse(3, "{1:1}/3"), `field f wants vector<3>, got a sparse vector of 3 dimensions`},
+		{"vector<3, f16>", encode(t, `[1,65520,3]`).Value(), `field f wants vector<3, f16>, got 65520 as number 2, which is past the range of f16`},
+		{"vector<3, f16>", text("[-7e4,1,3]"), `field f wants vector<3, f16>, got -70000 as number 1, which is past the range of f16`},
+		{"vector<3, f16>", text("[-7e4,1e39,3]"), `field f wants vector<3, f16>, got 1e39 as number 2, which is past the range of f16`},
+		{"vector<3, f16>", madeVector(true, []float32{1}), `field f wants vector<3, f16>, got a vector of 1 number`},
+		{"sparse<10>", text("{1:2}"), `field f wants sparse<10> as text {index:weight,...}/10, got text "{1:2}"`},
+		{"sparse<10>", text("{1:2,}/10"), `field f wants sparse<10> as text {index:weight,...}/10, got text "{1:2,}/10"`},
+		{"sparse<10>", text("{1.5:2}/10"), `field f wants sparse<10> as text {index:weight,...}/10, got text "{1.5:2}/10"`},
+		{"sparse<10>", text("{1:NaN}/10"), `field f wants sparse<10> as text {index:weight,...}/10, got text "{1:NaN}/10"`},
+		{"sparse<10>", text("{1:2}/10 x"), `field f wants sparse<10> as text {index:weight,...}/10, got text "{1:2}/10 x"`},
+		{"sparse<10>", encode(t, `{"1":2}`).Value(), `field f wants sparse<10> as text {index:weight,...}/10, got an object`},
+		{"sparse<10>", encode(t, `[1,2]`).Value(), `field f wants sparse<10> as text {index:weight,...}/10, got a list`},
+		{"sparse<10>", text("{1:2}/11"), `field f wants sparse<10>, got text "{1:2}/11", which has 11 dimensions`},
+		{"sparse<10>", text("{1:2}/1"), `field f wants sparse<10>, got text "{1:2}/1", which has 1 dimension`},
+		{"sparse<10>", text("{0:2}/10"), `field f wants sparse<10>, got the index 0, where they go from 1 to 10`},
+		{"sparse<10>", text("{11:2}/10"), `field f wants sparse<10>, got the index 11, where they go from 1 to 10`},
+		{"sparse<10>", text("{-1:0}/10"), `field f wants sparse<10>, got the index -1, where they go from 1 to 10`},
+		{"sparse<10>", text("{3:1,2:1,3:0}/10"), `field f wants sparse<10>, got the index 3 twice`},
+		{"sparse<10>", text("{3:-1e39}/10"), `field f wants sparse<10>, got -1e39 at index 3, which is past the range of f32`},
+		{"sparse<10>", madeSparse(3, "{1:1}/3"), `field f wants sparse<10>, got a sparse vector of 3 dimensions`},
 		{"int", text(strings.Repeat("é", 30)), `field f wants int, got text "` + strings.Repeat("é", 20) + `..."`},
 	} {
 		t.Run(tc.typ+" refuses "+describe(tc.v), func(t *testing.T) {

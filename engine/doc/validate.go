@@ -17,7 +17,7 @@ func valid(r Raw, depth int) bool {
 	case tagFloat:
 		f, _ := r.Float()
 		return !math.IsNaN(f) && !math.IsInf(f, 0)
-	case tagText, tagBytes, tagDecimal:
+	case tagText, tagBytes, tagDecimal, tagVector, tagHalfVector, tagSparse:
 		content, ok := r.content()
 		if !ok || lengthSizeOf(len(content)) != len(r)-1-len(content) {
 			return false
@@ -28,6 +28,10 @@ func valid(r Raw, depth int) bool {
 		case tagDecimal:
 			v, err := ParseNumber(content)
 			return err == nil && v.Kind == Decimal && bytes.Equal(v.B, content)
+		case tagVector, tagHalfVector:
+			return validVector(r.vector())
+		case tagSparse:
+			return validSparse(content)
 		}
 	case tagList:
 		return depth > 0 && validList(r[containerHeader:], depth-1)

@@ -21,12 +21,15 @@ const (
 	Object
 	Timestamp
 	Bytes
+	Vector  // of f32 or f16 numbers
+	Sparse  // a vector of few weights that are not 0
 	Untyped // text that is still to be read by the type of the field it meets; never stored
 )
 
 var kindNames = [...]string{
 	Null: "null", Bool: "bool", Int: "int", Float: "float", Decimal: "decimal", Text: "text",
-	List: "list", Object: "object", Timestamp: "timestamp", Bytes: "bytes", Untyped: "untyped",
+	List: "list", Object: "object", Timestamp: "timestamp", Bytes: "bytes",
+	Vector: "vector", Sparse: "sparse", Untyped: "untyped",
 }
 
 // String names the kind as the language does.
@@ -38,7 +41,7 @@ func (k Kind) String() string {
 }
 
 // Tags open every encoded value. They are part of the file format: a tag is never given a second meaning.
-// 11 to 14 are kept for vectors.
+// 14 is kept for vectors.
 const (
 	tagNull byte = iota
 	tagFalse
@@ -51,6 +54,9 @@ const (
 	tagObject
 	tagTimestamp
 	tagBytes
+	tagVector
+	tagHalfVector
+	tagSparse
 	tagUntyped = 0xff // between a request and its statement only
 )
 
@@ -65,8 +71,8 @@ type Raw []byte
 // Value is a value in the hand: small ones are in N, larger ones are a view of somebody's bytes in B.
 type Value struct {
 	Kind Kind
-	N    uint64 // Bool 0 or 1; Int and Timestamp (milliseconds) as the bits of an int64; Float as its bits
-	B    []byte // Text, Bytes, Untyped: the content; Decimal: its JSON text; List, Object: the Raw
+	N    uint64 // Bool 0 or 1; Int and Timestamp (milliseconds) as the bits of an int64; Float as its bits; Vector 2 where its numbers are f16
+	B    []byte // Text, Bytes, Untyped: the content; Decimal: its JSON text; Vector, Sparse: see Floats and Weights; List, Object: the Raw
 }
 
 // BoolValue is b as a value.
@@ -112,6 +118,7 @@ func (r Raw) Kind() Kind {
 var tagKinds = [...]Kind{
 	tagNull: Null, tagFalse: Bool, tagTrue: Bool, tagInt: Int, tagFloat: Float, tagDecimal: Decimal, tagText: Text,
 	tagList: List, tagObject: Object, tagTimestamp: Timestamp, tagBytes: Bytes,
+	tagVector: Vector, tagHalfVector: Vector, tagSparse: Sparse,
 }
 
 func kindOfTag(tag byte) Kind {
@@ -143,13 +150,27 @@ func (r Raw) Value() Value {
 			return Value{}
 		}
 		return Value{Kind: kindOfTag(tag), B: content}
+	case tagVector, tagHalfVector, tagSparse:
+		return r.vector()
 	case tagList, tagObject:
 		return Value{Kind: tagKinds[tag], B: r}
 	}
 	return Value{}
 }
 
-// content is what a text, bytes, decimal or untyped value holds.
+// vector is a vector or sparse vector in the hand.
+func (r Raw) vector() Value {
+	content, ok := r.content()
+	switch {
+	case !ok || r[0] == tagSparse && len(content) < sparseHeader:
+		return Value{}
+	case r[0] == tagHalfVector:
+		return Value{Kind: Vector, N: halfWidth, B: content}
+	}
+	return Value{Kind: tagKinds[r[0]], B: content}
+}
+
+// content is what a text, bytes, decimal, vector, sparse vector or untyped value holds.
 func (r Raw) content() ([]byte, bool) {
 	if len(r) < 2 {
 		return nil, false
@@ -218,6 +239,13 @@ func Append(dst []byte, v Value) []byte {
 		return appendContent(dst, tagDecimal, v.B)
 	case Untyped:
 		return appendContent(dst, tagUntyped, v.B)
+	case Vector:
+		if v.N == halfWidth {
+			return appendContent(dst, tagHalfVector, v.B)
+		}
+		return appendContent(dst, tagVector, v.B)
+	case Sparse:
+		return appendContent(dst, tagSparse, v.B)
 	case List, Object:
 		return append(dst, v.B...)
 	}
@@ -252,7 +280,7 @@ func size(b []byte) int {
 		return 1
 	case tagInt, tagFloat, tagTimestamp:
 		n = fixedSize
-	case tagText, tagBytes, tagDecimal, tagUntyped:
+	case tagText, tagBytes, tagDecimal, tagVector, tagHalfVector, tagSparse, tagUntyped:
 		if len(b) < 2 {
 			return 0
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // AppendJSON appends an encoded value as JSON text without spaces: ints and decimals by their digits, floats by the shortest
-// digits that read back, timestamps as ISO-8601 in UTC, bytes as base64, an object's keys in order. Nil is null.
+// digits that read back, timestamps as ISO-8601 in UTC, bytes as base64, vectors as lists, sparse vectors as text, an object's keys in order. Nil is null.
 func AppendJSON(dst []byte, r Raw) []byte {
 	if len(r) == 0 {
 		return append(dst, "null"...)
@@ -50,6 +50,11 @@ func AppendValueJSON(dst []byte, v Value) []byte {
 		return append(dst, '"')
 	case Bytes:
 		dst = base64.StdEncoding.AppendEncode(append(dst, '"'), v.B)
+		return append(dst, '"')
+	case Vector:
+		return appendVectorJSON(dst, v)
+	case Sparse:
+		dst = AppendSparse(append(dst, '"'), v)
 		return append(dst, '"')
 	case List:
 		return appendListJSON(dst, v.B)
@@ -106,8 +111,12 @@ func AppendFloat(dst []byte, f float64) []byte {
 	if abs := math.Abs(f); abs >= 1e-6 && abs < 1e21 {
 		return strconv.AppendFloat(dst, f, 'f', -1, 64)
 	}
-	dst = strconv.AppendFloat(dst, f, 'e', -1, 64)
-	if n := len(dst); dst[n-2] == '0' && dst[n-4] == 'e' { // e-07 is written e-7
+	return shortExponent(strconv.AppendFloat(dst, f, 'e', -1, 64))
+}
+
+// shortExponent writes an exponent like e-07 as e-7.
+func shortExponent(dst []byte) []byte {
+	if n := len(dst); dst[n-2] == '0' && dst[n-4] == 'e' {
 		dst[n-2] = dst[n-1]
 		dst = dst[:n-1]
 	}

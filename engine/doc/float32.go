@@ -1,0 +1,145 @@
+package doc
+
+import (
+	"math"
+	"strconv"
+)
+
+// smallestNormal32 is the least float32 that has all 24 bits of its mantissa.
+const smallestNormal32 = 0x1p-126
+
+// A float64 whose last 29 bits are these lies halfway between two float32s.
+const (
+	lostBits = 1<<29 - 1
+	halfway  = 1 << 28
+)
+
+// narrow is the float32 nearest to the decimal that f is the shortest form of, infinite past their range. Rounding f would
+// be rounding twice: where f comes to lie halfway between two float32s, only the decimal says on which side it was.
+func narrow(f float64) float32 {
+	if math.Float64bits(f)&lostBits != halfway && math.Abs(f) >= smallestNormal32 || f-f != 0 {
+		return float32(f)
+	}
+	var buf [32]byte
+	return nearest32(strconv.AppendFloat(buf[:0], f, 'e', -1, 64))
+}
+
+// nearest32 is the float32 nearest to a number's text, infinite past their range.
+func nearest32(text []byte) float32 {
+	f, _ := strconv.ParseFloat(unsafeString(text), 32) // past the range it answers the infinity that is wanted
+	return float32(f)
+}
+
+// parseFloat32 reads the number at the head of text, in JSON's spelling, as the float32 nearest to it, infinite past their
+// range. The length is 0 where no number is.
+func parseFloat32(text []byte) (f float32, length int) {
+	i, negative := 0, false
+	if len(text) > 0 && text[0] == '-' {
+		i, negative = 1, true
+	}
+	mantissa, start, exponent := uint64(0), i, 0
+	for i < len(text) && isDigit(text[i]) {
+		mantissa = mantissa*10 + uint64(text[i]-'0')
+		i++
+	}
+	digits := i - start
+	if digits == 0 || text[start] == '0' && digits > 1 {
+		return 0, 0
+	}
+	if i < len(text) && text[i] == '.' {
+		i++
+		from := i
+		for i < len(text) && isDigit(text[i]) {
+			mantissa = mantissa*10 + uint64(text[i]-'0')
+			i++
+		}
+		exponent = from - i
+		digits -= exponent
+		if exponent == 0 {
+			return 0, 0
+		}
+	}
+	// Up to nineteen digits fit the mantissa. The two roundings below are within two units of the last place of a float64,
+	// which decide nothing but close to halfway between two float32s.
+	if digits > 19 || exponent < -22 || i < len(text) && text[i]|0x20 == 'e' {
+		return parseLong32(text)
+	}
+	wide := float64(mantissa) / exactPowers[-exponent]
+	if lost := math.Float64bits(wide) & lostBits; lost-(halfway-4) <= 8 {
+		return parseLong32(text)
+	}
+	if negative {
+		wide = -wide
+	}
+	return float32(wide), i
+}
+
+// parseLong32 is parseFloat32 for any number.
+func parseLong32(text []byte) (f float32, length int) {
+	n, ok := scanNumber(text)
+	if !ok {
+		return 0, 0
+	}
+	return nearest32(text[:n.length]), n.length
+}
+
+// appendFloat32 appends the shortest decimal that reads back as f, which is finite, as AppendFloat spells it.
+func appendFloat32(dst []byte, f float32) []byte {
+	bits := math.Float32bits(f)
+	abs := math.Abs(float64(f))
+	switch {
+	case abs < 1<<24 && abs == math.Trunc(abs):
+		return strconv.AppendInt(dst, int64(f), 10)
+	case abs < 1e-6 || abs >= 1<<24 || bits&(1<<23-1) == 0: // next to a power of two the float32s are not evenly spaced
+		return appendLong32(dst, f)
+	}
+	// What reads back as f lies within half a step of it. Scaled to nine digits before the point, a float64 tells where
+	// that is to within a millionth, and the shortest such number is a multiple of the largest power of ten.
+	exponent := int(bits>>23&0xff) - 127
+	places := 8 - exponent*1233>>12 // 1233/4096 is log10(2) for exponents as small as these
+	middle := abs * exactPowers[places]
+	if middle >= 1e9 {
+		places--
+		middle = abs * exactPowers[places]
+	}
+	half := math.Ldexp(1, exponent-24) * exactPowers[places]
+	digits := uint64(0)
+	for power := 1.0; power <= 1e8; power *= 10 {
+		parts := middle / power
+		nearest := math.Round(parts)
+		past := math.Abs(nearest*power-middle) - half
+		if math.Abs(past) < 1e-3 || math.Abs(math.Abs(nearest-parts)-0.5) < 1e-6 {
+			return appendLong32(dst, f) // too close to tell
+		}
+		if past > 0 {
+			break
+		}
+		if digits = uint64(nearest); power > 1 {
+			places--
+		}
+	}
+	if bits>>31 != 0 {
+		dst = append(dst, '-')
+	}
+	return appendPlaces(dst, digits, places)
+}
+
+// appendPlaces appends digits with so many of them, one at least, behind the point.
+func appendPlaces(dst []byte, digits uint64, places int) []byte {
+	dst = strconv.AppendUint(dst, digits/powersOfTen[places], 10)
+	dst = append(dst, "."+"00000000000000000000"[:places]...)
+	rest := digits % powersOfTen[places]
+	for at := len(dst) - 1; rest > 0; at-- {
+		dst[at] += byte(rest % 10)
+		rest /= 10
+	}
+	return dst
+}
+
+// appendLong32 is appendFloat32 for any float32.
+func appendLong32(dst []byte, f float32) []byte {
+	if abs := math.Abs(float64(f)); f == 0 || abs >= 1e-6 && abs < 1e21 {
+		return strconv.AppendFloat(dst, float64(f+0), 'f', -1, 32) // -0 becomes 0
+	}
+	return shortExponent(strconv.AppendFloat(dst, float64(f), 'e', -1, 32))
+}
