@@ -1,7 +1,8 @@
 // Package index holds what is derived from a collection's documents to find them: where each id is ([IDs]), which documents
-// hold a value ([Hash]) and the order of the documents by a value ([Sorted]).
+// hold a value ([Hash]), the order of the documents by a value ([Sorted]) and which have a weight at an index of a sparse vector
+// ([Inverted]).
 //
-// All three keep their entries in sorted pages that hold no pointers, under a flat directory: the garbage collector sees one
+// All of them keep their entries in sorted pages that hold no pointers, under a flat directory: the garbage collector sees one
 // object a page, an entry costs little more than its sixteen bytes, and a collection of ten documents costs a page that is
 // just large enough for them.
 //
