@@ -24,8 +24,11 @@ func spelled32(f float32) string {
 func finite32(bits uint32) bool { return bits>>23&0xff != 0xff }
 
 func checkWritten32(t testing.TB, f float32) {
-	if got, want := string(appendFloat32(nil, f)), spelled32(f); got != want {
+	if got, want := string(AppendFloat32(nil, f)), spelled32(f); got != want {
 		t.Fatalf("%b is written %s, want %s", f, got, want)
+	}
+	if want, _ := strconv.ParseFloat(spelled32(f), 64); Float32Value(f).Float() != want {
+		t.Fatalf("%b as a float is %v, want %v", f, Float32Value(f).Float(), want)
 	}
 }
 
@@ -114,4 +117,26 @@ func TestWhatIsNoNumberIsNoFloat32(t *testing.T) {
 			t.Errorf("%q: %d bytes are a number", text, length)
 		}
 	}
+}
+
+func BenchmarkFloat32(b *testing.B) {
+	random := rand.New(rand.NewPCG(5, 6))
+	floats := make([]float32, 1024)
+	for i := range floats {
+		floats[i] = float32(random.NormFloat64())
+	}
+	buf := make([]byte, 0, 64)
+	each := func(name string, run func(f float32)) {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				for _, f := range floats {
+					run(f)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(floats)), "ns/number")
+		})
+	}
+	each("write", func(f float32) { AppendFloat32(buf, f) })
+	each("write as the library does", func(f float32) { strconv.AppendFloat(buf, float64(f), 'g', -1, 32) })
+	each("widen", func(f float32) { Float32Value(f) })
 }

@@ -94,7 +94,7 @@ func appendPlainVector(dst []byte, v Value) []byte {
 	dst, at := OpenList(dst)
 	var buf [32]byte
 	for i := range v.Dim() {
-		text := appendFloat32(buf[:0], v.float(i))
+		text := AppendFloat32(buf[:0], v.float(i))
 		n, _ := scanNumber(text)
 		number, _ := n.binary(text) // the shortest form of a float32 has few digits
 		dst = Append(dst, number)

@@ -154,7 +154,7 @@ func AppendSparse(dst []byte, v Value) []byte {
 		}
 		index, weight := weights.At(i)
 		dst = append(strconv.AppendUint(dst, uint64(index), 10), ':')
-		dst = appendFloat32(dst, weight)
+		dst = AppendFloat32(dst, weight)
 	}
 	return strconv.AppendInt(append(dst, "}/"...), int64(v.Dim()), 10)
 }

@@ -74,7 +74,7 @@ func (t Type) appendHalves(dst []byte, v Value, what string) ([]byte, error) {
 	floats := vector.View(dst[at:])
 	dst, past := vector.AppendF16(dst, floats)
 	if past >= 0 {
-		return nil, t.pastRange(string(appendFloat32(nil, floats[past])), past+1, what)
+		return nil, t.pastRange(string(AppendFloat32(nil, floats[past])), past+1, what)
 	}
 	for half := dst[end:]; len(half) > 0; half = half[2:] {
 		if binary.LittleEndian.Uint16(half) == 1<<15 { // a small negative number became -0
@@ -233,7 +233,7 @@ func appendVectorJSON(dst []byte, v Value) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendFloat32(dst, v.float(i))
+		dst = AppendFloat32(dst, v.float(i))
 	}
 	return append(dst, ']')
 }

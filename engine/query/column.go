@@ -56,6 +56,10 @@ func kindOf(t doc.Type) doc.Kind {
 		return doc.Timestamp
 	case doc.TypeList:
 		return doc.List
+	case doc.TypeVector:
+		return doc.Vector
+	case doc.TypeSparse:
+		return doc.Sparse
 	}
 	return doc.Untyped
 }
