@@ -85,88 +85,32 @@ func parseLong32(text []byte) (f float32, length int) {
 
 // AppendFloat32 appends the shortest decimal that reads back as f, which is finite, spelled as AppendFloat does.
 func AppendFloat32(dst []byte, f float32) []byte {
-	digits, places := shortest32(f)
-	if places < 0 {
-		return appendLong32(dst, f)
-	}
-	if f < 0 {
-		dst = append(dst, '-')
-	}
-	if places == 0 {
-		return strconv.AppendUint(dst, digits, 10)
-	}
-	return appendPlaces(dst, digits, places)
-}
-
-// Float32Value is the float that is written as f is, which is finite.
-func Float32Value(f float32) Value {
-	digits, places := shortest32(f)
-	if places < 0 {
-		var buf [64]byte
-		wide, _ := strconv.ParseFloat(unsafeString(appendLong32(buf[:0], f)), 64) // a float32 is within the range
-		return FloatValue(wide)
-	}
-	wide := float64(digits) / exactPowers[places] // rounded once: both are exact
-	if f < 0 {
-		wide = -wide
-	}
-	return FloatValue(wide)
-}
-
-// shortest32 is the shortest decimal that reads back as the absolute value of f: digits, so many places of them behind the
-// point. Places are -1 where the short way does not find it.
-func shortest32(f float32) (digits uint64, places int) {
-	bits := math.Float32bits(f)
 	abs := math.Abs(float64(f))
 	switch {
 	case abs < 1<<24 && abs == math.Trunc(abs):
-		return uint64(abs), 0
-	case abs < 1e-6 || abs >= 1<<24 || bits&(1<<23-1) == 0: // next to a power of two the float32s are not evenly spaced
-		return 0, -1
-	}
-	// What reads back as f lies within half a step of it. Scaled to nine digits before the point, a float64 tells where
-	// that is to within a millionth, and the shortest such number is a multiple of the largest power of ten.
-	exponent := int(bits>>23&0xff) - 127
-	places = 8 - exponent*1233>>12 // 1233/4096 is log10(2) for exponents as small as these
-	middle := abs * exactPowers[places]
-	if middle >= 1e9 {
-		places--
-		middle = abs * exactPowers[places]
-	}
-	half := math.Float64frombits(uint64(exponent-24+1023)<<52) * exactPowers[places]
-	for power := 1.0; power <= 1e8; power *= 10 {
-		parts := middle / power
-		nearest := math.Floor(parts + 0.5)
-		past := math.Abs(nearest*power-middle) - half
-		if math.Abs(past) < 1e-3 || math.Abs(math.Abs(nearest-parts)-0.5) < 1e-6 {
-			return 0, -1 // too close to tell
-		}
-		if past > 0 {
-			break
-		}
-		if digits = uint64(nearest); power > 1 {
-			places--
-		}
-	}
-	return digits, places
-}
-
-// appendPlaces appends digits with so many of them, one at least, behind the point.
-func appendPlaces(dst []byte, digits uint64, places int) []byte {
-	dst = strconv.AppendUint(dst, digits/powersOfTen[places], 10)
-	dst = append(dst, "."+"00000000000000000000"[:places]...)
-	rest := digits % powersOfTen[places]
-	for at := len(dst) - 1; rest > 0; at-- {
-		dst[at] += byte(rest % 10)
-		rest /= 10
-	}
-	return dst
-}
-
-// appendLong32 is AppendFloat32 for any float32.
-func appendLong32(dst []byte, f float32) []byte {
-	if abs := math.Abs(float64(f)); f == 0 || abs >= 1e-6 && abs < 1e21 {
-		return strconv.AppendFloat(dst, float64(f+0), 'f', -1, 32) // -0 becomes 0
+		return strconv.AppendInt(dst, int64(f), 10)
+	case abs >= 1e-6 && abs < 1e21:
+		return strconv.AppendFloat(dst, float64(f), 'f', -1, 32)
 	}
 	return shortExponent(strconv.AppendFloat(dst, float64(f), 'e', -1, 32))
+}
+
+// Float32Value is f, which is finite, as the float of the same shortest decimal: 0.1, not 0.10000000149011612.
+func Float32Value(f float32) Value {
+	wide := float64(f)
+	if abs := math.Abs(wide); abs >= 1e-6 && abs < 1e5 {
+		// A decimal of so many digits is the nearest one to f of its length, which it still is with zeros behind it. So
+		// the lengths from five or six digits on are tried, of which nine always do.
+		exponent := int(math.Float32bits(f)>>23&0xff) - 127
+		scale := exactPowers[4-exponent*1233>>12] // 1233/4096 is log10(2) for exponents as small as these
+		for range 5 {
+			if short := math.RoundToEven(wide*scale) / scale; float32(short) == f {
+				return FloatValue(short)
+			}
+			scale *= 10
+		}
+	}
+	var buf [64]byte
+	wide, _ = strconv.ParseFloat(unsafeString(AppendFloat32(buf[:0], f)), 64) // a float32 is within the range
+	return FloatValue(wide)
 }
