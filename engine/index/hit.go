@@ -19,6 +19,9 @@ func NewTopK(k int, ascending bool, buf []Hit) TopK {
 	return TopK{heap: buf[:0], k: k, ascending: ascending}
 }
 
+// Reset forgets all hits and keeps the best k from now on, in the room there is.
+func (t *TopK) Reset(k int, ascending bool) { *t = NewTopK(k, ascending, t.heap) }
+
 // Better says that a comes before b.
 func (t *TopK) Better(a, b Hit) bool {
 	if a.Score != b.Score {

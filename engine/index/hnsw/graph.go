@@ -1,0 +1,295 @@
+// Package hnsw finds the documents whose vectors are nearest to one, in a hierarchical navigable small world graph: Malkov and
+// Yashunin, "Efficient and robust approximate nearest neighbor search using hierarchical navigable small world graphs", 2018.
+// Algorithm numbers in comments are that paper's.
+//
+// A node is a vector; the documents that hold an equal one share it. Nodes are numbered as they come. Those below a mark are
+// linked; the rest are pending, and a search measures each of them until [Graph.Link] gets to them. A node whose last document
+// goes is a tombstone: searches walk through it and never answer it, and it is used again when its vector comes back.
+//
+// Vectors are copied, at length 1 where the metric is the cosine, unless the index is quantised: then the graph holds codes,
+// walks by them, and orders what it found by the documents' own vectors.
+//
+// Link starts goroutines for the length of a call and waits for them. There is one lock, held shared by Search and exclusively
+// by Add, Remove and the short steps in which Link changes what searches read. No two of Add, Remove, Link, Build and
+// AppendBinary may run at once; any number of searches may run beside one of them.
+package hnsw
+
+import (
+	"bytes"
+	"sync"
+	"unsafe"
+
+	"github.com/cespare/xxhash/v2"
+
+	"fenec/engine/index"
+	"fenec/engine/vector"
+)
+
+// Options is what a graph is made with. Zeros of M and EFConstruction stand for 16 and 200.
+type Options struct {
+	Dim            int // numbers in a vector, at least 1
+	Metric         vector.Metric
+	M              int // links a node makes at each level, at least 2; at level 0 it keeps up to twice as many
+	EFConstruction int // nodes looked at for the links of one
+	Quant          vector.Quant
+}
+
+const (
+	defaultM              = 16
+	defaultEFConstruction = 200
+)
+
+// Own is a document's own vector, in dst's room or elsewhere, valid until the next call and not to be changed; nil where the
+// document is gone or holds none. Searches call it at once from several goroutines.
+type Own func(id int64, dst []float32) []float32
+
+// Graph is an index of vectors.
+type Graph struct {
+	mu sync.RWMutex
+	space
+	own Own
+
+	links    *vector.Matrix[uint32] // of each node at level 0: how many, and the nodes
+	upper    *vector.Matrix[uint32] // the same for each level above
+	upperRow []uint32               // of each node its row of upper for level 1
+	ids      []int64                // of each node its document, 0 for none, negative where more holds others
+	more     index.Hash             // of a node the documents but one
+	places   index.IDs              // of a document its node
+	hashes   []uint32               // of each node's vector
+	table    table                  // the nodes by their hashes
+
+	linked int    // nodes below are linked
+	top    int    // the highest level of a linked node, -1 where there is none
+	entry  uint32 // a node at that level
+	dead   int    // tombstones
+
+	prepared  []float32 // of Add
+	compared  []float32
+	batch     batch
+	scratches sync.Pool
+}
+
+// New is a graph without vectors. Own is asked for vectors only where the graph is quantised.
+func New(o Options, own Own) *Graph {
+	if o.M == 0 {
+		o.M = defaultM
+	}
+	if o.EFConstruction == 0 {
+		o.EFConstruction = defaultEFConstruction
+	}
+	return &Graph{
+		compared: make([]float32, 0, o.Dim),
+		space:    newSpace(o),
+		own:      own,
+		links:    vector.NewMatrix[uint32](1 + 2*o.M),
+		upper:    vector.NewMatrix[uint32](1 + o.M),
+		top:      -1,
+	}
+}
+
+// Len is the number of documents.
+func (g *Graph) Len() int { return g.places.Len() }
+
+// Nodes is the number of nodes: of distinct vectors, tombstones with them.
+func (g *Graph) Nodes() int { return len(g.ids) }
+
+// Tombstones is the number of nodes without a document. They go when the graph is built anew.
+func (g *Graph) Tombstones() int { return g.dead }
+
+// Pending is the number of nodes that are not linked yet.
+func (g *Graph) Pending() int { return len(g.ids) - g.linked }
+
+// Bytes is the memory held, but for what searches that ran at once have left to be used again.
+func (g *Graph) Bytes() int64 {
+	return g.space.bytes() + g.links.Bytes() + g.upper.Bytes() + g.table.bytes() + g.places.Bytes() + g.more.Bytes() +
+		int64(cap(g.upperRow))*4 + int64(cap(g.ids))*8 + int64(cap(g.hashes))*4 +
+		int64(cap(g.prepared)+cap(g.compared))*4 + g.batch.bytes()
+}
+
+// Add puts in a document's vector, of Dim finite numbers; id is positive. It is found from now on and linked later. A vector
+// the document had before is taken out.
+func (g *Graph) Add(id int64, v []float32) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if node, ok := g.places.Get(id); ok {
+		g.detach(int(node), id)
+	}
+	g.prepared = g.prepare(g.prepared[:0], v)
+	h := hash(g.prepared)
+	node, ok := g.find(g.prepared, h)
+	if !ok {
+		node = g.addNode(g.prepared, h)
+	}
+	g.attach(node, id)
+}
+
+// Remove takes a document out. One that is not there is no matter.
+func (g *Graph) Remove(id int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if node, ok := g.places.Delete(id); ok {
+		g.detach(int(node), id)
+	}
+}
+
+// hash tells a vector from others. It is part of the file format.
+func hash(v []float32) uint32 {
+	h := xxhash.Sum64(memory(v))
+	return uint32(h ^ h>>32)
+}
+
+// memory is v's bytes as they are.
+func memory(v []float32) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 4*len(v)) }
+
+// find is the node of the vector v, prepared.
+func (g *Graph) find(v []float32, h uint32) (node int, ok bool) {
+	g.table.each(g.hashes, h, func(n uint32) bool {
+		node, ok = int(n), g.holds(int(n), v)
+		return !ok
+	})
+	return node, ok
+}
+
+// holds says that v, whose hash is the node's, is the node's vector. Of a quantised tombstone only the code is left to
+// compare, and as no document orders by it nothing else matters.
+func (g *Graph) holds(node int, v []float32) bool {
+	if g.Quant == 0 {
+		return bytes.Equal(memory(g.rows.Row(node)), memory(v))
+	}
+	if g.ids[node] == 0 {
+		return g.encodes(node, v)
+	}
+	of := g.own(g.first(node), g.compared[:0])
+	if len(of) != len(v) {
+		return false
+	}
+	g.compared = g.prepare(g.compared[:0], of)
+	return bytes.Equal(memory(g.compared), memory(v))
+}
+
+// addNode makes a pending node of the vector v, prepared.
+func (g *Graph) addNode(v []float32, h uint32) int {
+	node := g.appendNode(h)
+	g.set(node, v)
+	g.table.add(g.hashes, uint32(node))
+	return node
+}
+
+// appendNode makes a node whose vector has that hash and is still to be set, without documents.
+func (g *Graph) appendNode(h uint32) int {
+	node := len(g.ids)
+	g.ids = append(g.ids, 0)
+	g.dead++
+	g.hashes = append(g.hashes, h)
+	g.upperRow = append(g.upperRow, uint32(g.upper.Len()))
+	g.upper.Grow(g.level(node))
+	g.links.Grow(1)
+	g.space.grow()
+	return node
+}
+
+// attach makes id a document of the node.
+func (g *Graph) attach(node int, id int64) {
+	g.places.Set(id, uint64(node))
+	switch has := g.ids[node]; {
+	case has == 0:
+		g.ids[node] = id
+		g.dead--
+	default:
+		g.more.Add(uint64(node), id)
+		g.ids[node] = -g.first(node)
+	}
+}
+
+// detach makes id none of the node's documents. A pending node without any will not be linked, so its vector is forgotten.
+func (g *Graph) detach(node int, id int64) {
+	first, others := g.first(node), g.ids[node] < 0
+	switch {
+	case others && first != id:
+		g.more.Remove(uint64(node), id)
+	case others:
+		g.more.Ascend(uint64(node), func(other int64) bool { first = other; return false })
+		g.more.Remove(uint64(node), first)
+	default:
+		g.ids[node] = 0
+		g.dead++
+		if node >= g.linked {
+			g.table.remove(g.hashes, uint32(node))
+		}
+		return
+	}
+	g.ids[node] = first
+	if g.more.Count(uint64(node)) > 0 {
+		g.ids[node] = -first
+	}
+}
+
+// first is one of the node's documents, 0 where it has none.
+func (g *Graph) first(node int) int64 { return max(g.ids[node], -g.ids[node]) }
+
+// eachID calls fn with the node's documents until it answers false.
+func (g *Graph) eachID(node uint32, fn func(id int64) bool) {
+	switch id := g.ids[node]; {
+	case id > 0:
+		fn(id)
+	case id < 0 && fn(-id):
+		g.more.Ascend(uint64(node), fn)
+	}
+}
+
+// admits says that the node has a document, and one that accept takes; nil takes all.
+func (g *Graph) admits(node uint32, accept func(id int64) bool) bool {
+	id := g.ids[node]
+	switch {
+	case id == 0:
+		return false
+	case accept == nil:
+		return true
+	case id > 0:
+		return accept(id)
+	}
+	found := accept(-id)
+	if !found {
+		g.more.Ascend(uint64(node), func(id int64) bool { found = accept(id); return !found })
+	}
+	return found
+}
+
+// maxLevel is above any level that a node number comes to in practice.
+const maxLevel = 24
+
+// level is the highest level of a node: at least l for one node of M to the power of l, chosen by its number (algorithm 1,
+// line 4, with mL = 1/ln M).
+func (g *Graph) level(node int) int {
+	x := uint64(node) + 0x9e3779b97f4a7c15 // splitmix64: Steele, Lea and Flood 2014
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	x ^= x >> 31
+	level := 0
+	for bound := ^uint64(0) / uint64(g.M); x < bound && level < maxLevel; bound /= uint64(g.M) {
+		level++
+	}
+	return level
+}
+
+// list is the room for a node's links at a level: how many, and the nodes.
+func (g *Graph) list(node uint32, level int) []uint32 {
+	if level == 0 {
+		return g.links.Row(int(node))
+	}
+	return g.upper.Row(int(g.upperRow[node]) + level - 1)
+}
+
+// neighbours is a node's links at a level.
+func (g *Graph) neighbours(node uint32, level int) []uint32 {
+	l := g.list(node, level)
+	return l[1 : 1+l[0]]
+}
+
+// width is the number of links that a node may have at a level.
+func (g *Graph) width(level int) int {
+	if level == 0 {
+		return 2 * g.M
+	}
+	return g.M
+}

@@ -1,0 +1,74 @@
+package hnsw
+
+import "math"
+
+// key is a node and its distance in one number: of two keys the nearer node's is lower, of equal distances the lower node's.
+type key uint64
+
+func keyOf(distance float32, node uint32) key {
+	b := math.Float32bits(distance)
+	if distance != distance {
+		b = math.MaxInt32 // not a number: behind all that are
+	}
+	// The sign bit of positive numbers, and all bits of negative ones, are turned: so they order as unsigned numbers.
+	b ^= uint32(int32(b)>>31) | 1<<31
+	return key(b)<<32 | key(node)
+}
+
+func (k key) node() uint32 { return uint32(k) }
+
+func (k key) distance() float32 {
+	b := uint32(k >> 32)
+	b ^= uint32(int32(^b)>>31) | 1<<31
+	return math.Float32frombits(b)
+}
+
+// heap is a binary heap with the lowest key on top. Keys are put in turned (^k) where the highest is wanted there.
+type heap []key
+
+func (h *heap) push(k key) {
+	s := append(*h, k)
+	*h = s
+	at := len(s) - 1
+	for at > 0 {
+		parent := (at - 1) / 2
+		if s[parent] <= k {
+			break
+		}
+		s[at] = s[parent]
+		at = parent
+	}
+	s[at] = k
+}
+
+func (h *heap) pop() key {
+	s := *h
+	top := s[0]
+	last := s[len(s)-1]
+	s = s[:len(s)-1]
+	*h = s
+	if len(s) > 0 {
+		s.replace(last)
+	}
+	return top
+}
+
+// replace puts k in the place of the top.
+func (s heap) replace(k key) {
+	at := 0
+	for {
+		child := 2*at + 1
+		if child >= len(s) {
+			break
+		}
+		if child+1 < len(s) && s[child+1] < s[child] {
+			child++
+		}
+		if k <= s[child] {
+			break
+		}
+		s[at] = s[child]
+		at = child
+	}
+	s[at] = k
+}

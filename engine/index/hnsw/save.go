@@ -1,0 +1,72 @@
+package hnsw
+
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// The saved form is
+//
+//	magic, version
+//	dim, metric, M, ef construction, quant, nodes, entry   uvarint each
+//	for each linked node:
+//	  hash of its vector                                   4 bytes
+//	  documents*2, or 1 for one without links              uvarint
+//	  the documents' ids, each less the one before         varint each
+//	  for each level from the highest down: how many links, and the nodes   uvarint each
+//	xxhash64 of all that                                   8 bytes
+//
+// Fixed widths are little-endian. Levels follow from the nodes' numbers. The version changes with anything of this, with how a
+// level is chosen and with how a vector is hashed.
+const (
+	magic   = "hnsw"
+	version = 1
+	sumSize = 8
+)
+
+// AppendBinary appends the links to dst, and whose vectors they link, but no vectors. Pending nodes are left out.
+func (g *Graph) AppendBinary(dst []byte) []byte {
+	at := len(dst)
+	dst = append(append(dst, magic...), version)
+	for _, n := range g.header() {
+		dst = binary.AppendUvarint(dst, n)
+	}
+	var previous int64
+	for node := range g.linked {
+		dst = binary.LittleEndian.AppendUint32(dst, g.hashes[node])
+		if g.unlinked(node) {
+			dst = append(dst, 1)
+			continue
+		}
+		count := uint64(0)
+		g.eachID(uint32(node), func(int64) bool { count++; return true })
+		dst = binary.AppendUvarint(dst, 2*count)
+		g.eachID(uint32(node), func(id int64) bool {
+			dst = binary.AppendVarint(dst, id-previous)
+			previous = id
+			return true
+		})
+		for l := g.level(node); l >= 0; l-- {
+			links := g.neighbours(uint32(node), l)
+			dst = binary.AppendUvarint(dst, uint64(len(links)))
+			for _, n := range links {
+				dst = binary.AppendUvarint(dst, uint64(n))
+			}
+		}
+	}
+	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[at:]))
+}
+
+// header is the numbers that the saved form begins with.
+func (g *Graph) header() [7]uint64 {
+	return [...]uint64{
+		uint64(g.Dim), uint64(g.Metric), uint64(g.M), uint64(g.EFConstruction), uint64(g.Quant),
+		uint64(g.linked), uint64(g.entry),
+	}
+}
+
+// unlinked says that a node below the mark was a tombstone when its turn to be linked came.
+func (g *Graph) unlinked(node int) bool {
+	return g.ids[node] == 0 && len(g.neighbours(uint32(node), 0)) == 0 && (g.top < 0 || uint32(node) != g.entry)
+}

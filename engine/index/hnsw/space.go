@@ -1,0 +1,245 @@
+package hnsw
+
+import (
+	"bytes"
+	"math"
+	"math/bits"
+	"unsafe"
+
+	"fenec/engine/vector"
+)
+
+// space holds the nodes' vectors, or their codes, and measures raw distances between them: the square of the Euclidean
+// distance or the dot product with its sign changed, lower is nearer. By codes they are estimates.
+type space struct {
+	Options
+	rows  *vector.Matrix[float32] // where nothing is quantised
+	codes *vector.Matrix[int8]    // Int8: see encode
+	signs *vector.Matrix[uint64]  // Bit: of each component whether it is below zero
+}
+
+// target is what distances are measured from.
+type target struct {
+	floats []float32
+	codes  []int8
+	scale  float32
+	square float32
+	signs  []uint64
+	sums   []int32 // of the last measure
+	buf    []int8
+	words  []uint64
+}
+
+func newSpace(o Options) space {
+	s := space{Options: o}
+	switch o.Quant {
+	case vector.Int8:
+		s.codes = vector.NewMatrix[int8](s.codeWidth() + s.factors()*4)
+	case vector.Bit:
+		s.signs = vector.NewMatrix[uint64]((o.Dim + 63) / 64)
+	default:
+		s.rows = vector.NewMatrix[float32](o.Dim)
+	}
+	return s
+}
+
+func (s *space) bytes() int64 {
+	switch s.Quant {
+	case vector.Int8:
+		return s.codes.Bytes()
+	case vector.Bit:
+		return s.signs.Bytes()
+	}
+	return s.rows.Bytes()
+}
+
+func (s *space) reserve(n int) {
+	switch s.Quant {
+	case vector.Int8:
+		s.codes.Reserve(n)
+	case vector.Bit:
+		s.signs.Reserve(n)
+	default:
+		s.rows.Reserve(n)
+	}
+}
+
+// prepare appends v to dst as the graph holds it: at length 1 where the metric is the cosine, and without signs on zeros, so
+// that vectors are equal where their bytes are.
+func (s *space) prepare(dst, v []float32) []float32 {
+	at := len(dst)
+	if s.Metric == vector.Cosine {
+		dst = vector.Normalize(dst, v)
+	} else {
+		dst = append(dst, v...)
+	}
+	for i, x := range dst[at:] {
+		if x == 0 {
+			dst[at+i] = 0
+		}
+	}
+	return dst
+}
+
+// grow adds a row.
+func (s *space) grow() {
+	switch s.Quant {
+	case vector.Int8:
+		s.codes.Grow(1)
+	case vector.Bit:
+		s.signs.Grow(1)
+	default:
+		s.rows.Grow(1)
+	}
+}
+
+// set makes v, prepared, the vector of a node.
+func (s *space) set(node int, v []float32) {
+	switch s.Quant {
+	case vector.Int8:
+		row := s.codes.Row(node)
+		f := s.encode(row[:s.codeWidth()], v)
+		copy(factorsIn(row, s.codeWidth()), f[:])
+	case vector.Bit:
+		signs(s.signs.Row(node), v)
+	default:
+		copy(s.rows.Row(node), v)
+	}
+}
+
+// codeWidth is the bytes of an Int8 code, a multiple of 16.
+func (s *space) codeWidth() int { return (s.Dim + 15) &^ 15 }
+
+// factors is the number of floats behind an Int8 code: what a step of it is worth, and for the Euclidean distance the square
+// of the vector's length.
+func (s *space) factors() int {
+	if s.Metric == vector.L2 {
+		return 2
+	}
+	return 1
+}
+
+// factorsIn is the floats behind a code of width bytes; width is a multiple of 16, which keeps them aligned.
+func factorsIn(row []int8, width int) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(&row[width])), (len(row)-width)/4)
+}
+
+// encode rounds v to codes from -127 to 127, of which its largest component becomes one.
+func (s *space) encode(code []int8, v []float32) (factors [2]float32) {
+	var largest float32
+	for _, x := range v {
+		largest = max(largest, x, -x)
+	}
+	factors[0] = largest / 127
+	if s.factors() == 2 {
+		factors[1] = vector.Dot(v, v)
+	}
+	clear(code)
+	if largest == 0 {
+		return factors
+	}
+	scale := 127 / float64(largest)
+	for i, x := range v {
+		code[i] = int8(math.RoundToEven(float64(x) * scale))
+	}
+	return factors
+}
+
+func signs(words []uint64, v []float32) {
+	clear(words)
+	for i, x := range v {
+		words[i/64] |= uint64(math.Float32bits(x)>>31) << (i % 64)
+	}
+}
+
+// encodes says that v, prepared, has the code that the node has.
+func (s *space) encodes(node int, v []float32) bool {
+	if s.Quant == vector.Bit {
+		words := make([]uint64, s.wordsWidth())
+		signs(words, v)
+		return equalMemory(words, s.signs.Row(node))
+	}
+	row := s.codes.Row(node)
+	code := make([]int8, s.codeWidth())
+	f := s.encode(code, v)
+	return equalMemory(code, row[:len(code)]) && equalMemory(f[:s.factors()], factorsIn(row, len(code)))
+}
+
+func (s *space) wordsWidth() int { return (s.Dim + 63) / 64 }
+
+func equalMemory[T any](a, b []T) bool {
+	size := len(a) * int(unsafe.Sizeof(a[0]))
+	return bytes.Equal(unsafe.Slice((*byte)(unsafe.Pointer(&a[0])), size), unsafe.Slice((*byte)(unsafe.Pointer(&b[0])), size))
+}
+
+// aim makes v, prepared, what is measured from.
+func (s *space) aim(t *target, v []float32) {
+	switch s.Quant {
+	case vector.Int8:
+		t.buf = append(t.buf[:0], make([]int8, s.codeWidth())...)
+		f := s.encode(t.buf, v)
+		t.codes, t.scale, t.square = t.buf, f[0], f[1]
+	case vector.Bit:
+		t.words = append(t.words[:0], make([]uint64, s.wordsWidth())...)
+		signs(t.words, v)
+		t.signs = t.words
+	default:
+		t.floats = v
+	}
+}
+
+// aimAt makes a node what is measured from.
+func (s *space) aimAt(t *target, node int) {
+	switch s.Quant {
+	case vector.Int8:
+		row := s.codes.Row(node)
+		t.codes = row[:s.codeWidth()]
+		f := factorsIn(row, len(t.codes))
+		t.scale, t.square = f[0], f[len(f)-1]
+	case vector.Bit:
+		t.signs = s.signs.Row(node)
+	default:
+		t.floats = s.rows.Row(node)
+	}
+}
+
+// measure puts the distance of each node into out, which is as long.
+func (s *space) measure(t *target, nodes []uint32, out []float32) {
+	switch {
+	case s.Quant == vector.Int8:
+		s.measureInt8(t, nodes, out)
+	case s.Quant == vector.Bit:
+		for i, n := range nodes {
+			d := 0
+			for j, w := range s.signs.Row(int(n)) {
+				d += bits.OnesCount64(w ^ t.signs[j])
+			}
+			out[i] = float32(d)
+		}
+	case s.Metric == vector.L2:
+		vector.L2SquaredRows(t.floats, s.rows, nodes, out)
+	default:
+		vector.DotRows(t.floats, s.rows, nodes, out)
+		for i, d := range out[:len(nodes)] {
+			out[i] = -d
+		}
+	}
+}
+
+func (s *space) measureInt8(t *target, nodes []uint32, out []float32) {
+	if cap(t.sums) < len(nodes) {
+		t.sums = make([]int32, len(nodes))
+	}
+	sums := t.sums[:len(nodes)]
+	vector.DotInt8Rows(t.codes, s.codes, nodes, sums)
+	width := s.codeWidth()
+	for i, n := range nodes {
+		f := factorsIn(s.codes.Row(int(n)), width)
+		dot := float32(sums[i]) * t.scale * f[0]
+		if s.Metric == vector.L2 {
+			out[i] = t.square + f[1] - 2*dot
+		} else {
+			out[i] = -dot
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package hnsw
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"fenec/engine/index"
+	"fenec/engine/vector"
+)
+
+// docs is the documents of a test, by their ids.
+type docs map[int64][]float32
+
+func (d docs) own(id int64, dst []float32) []float32 {
+	v, ok := d[id]
+	if !ok {
+		return nil
+	}
+	return append(dst, v...)
+}
+
+// ids are the documents' ids, ascending.
+func (d docs) ids() []int64 {
+	ids := make([]int64, 0, len(d))
+	for id := range d {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (d docs) each(have func(id int64)) {
+	for _, id := range d.ids() {
+		have(id)
+	}
+}
+
+func (d docs) eachVector(add func(id int64, v []float32)) {
+	for _, id := range d.ids() {
+		add(id, d[id])
+	}
+}
+
+// nearest is the k nearest of the documents by measuring all of them.
+func (d docs) nearest(m vector.Metric, q []float32, k int, accept func(id int64) bool) []index.Hit {
+	top := index.NewTopK(k, m.Ascending(), nil)
+	s := vector.NewScorer(m, q)
+	for id, v := range d {
+		if accept == nil || accept(id) {
+			top.Push(index.Hit{ID: id, Score: s.Score(v)})
+		}
+	}
+	return top.Append(nil)
+}
+
+// clustered is n vectors around so many centres, and as many queries around them as are asked for.
+func clustered(seed uint64, n, dim, clusters, queries int) (docs, [][]float32) {
+	r := rand.New(rand.NewPCG(seed, 7))
+	centres := make([][]float32, clusters)
+	for i := range centres {
+		centres[i] = make([]float32, dim)
+		for j := range centres[i] {
+			centres[i][j] = float32(r.NormFloat64() * 5)
+		}
+	}
+	draw := func() []float32 {
+		v := slices.Clone(centres[r.IntN(clusters)])
+		for j := range v {
+			v[j] += float32(r.NormFloat64() * 1.5)
+		}
+		return v
+	}
+	d := make(docs, n)
+	for i := range n {
+		d[int64(i+1)] = draw()
+	}
+	q := make([][]float32, queries)
+	for i := range q {
+		q[i] = draw()
+	}
+	return d, q
+}
+
+// recall is the share of the true k nearest that the graph finds, over all queries.
+func recall(t testing.TB, g *Graph, d docs, queries [][]float32, k, ef int, accept func(id int64) bool) float64 {
+	t.Helper()
+	var found, wanted int
+	for _, q := range queries {
+		want := d.nearest(g.Metric, q, k, accept)
+		got := g.Search(q, k, ef, accept, nil)
+		wanted += len(want)
+		for _, w := range want {
+			if slices.Contains(got, w) {
+				found++
+			}
+		}
+	}
+	return float64(found) / float64(wanted)
+}
