@@ -1,106 +1,176 @@
-// Package text finds the documents that hold the words of a query, best first: an inverted index with the scores of BM25.
+// Package text finds the documents that hold words of a query, best first by BM25: an inverted index whose statistics are
+// those of the documents that are there now, exactly, after every change.
+//
+// A text becomes terms (scanner), which are counted (tally) and entered: a dictionary leads from each term to its postings.
+// Documents are numbered as they come. The length of one that is gone is 0, and its number is used again only when the index
+// is written anew, which it is when more numbers are of documents that are gone than of those that are there.
+//
+// [Index.Build] starts goroutines and waits for them; nothing else does. Any number of goroutines may search as long as none
+// writes; the database's lock sees to that.
 package text
 
 import (
-	"cmp"
-	"math"
-	"slices"
+	"sync"
 
 	"fenec/engine/index"
 )
 
 // Options say how texts are read and scored.
 type Options struct {
-	K1     float64 // how soon more occurrences of a word stop counting
+	K1     float64 // how late more occurrences of a word stop counting, at least 0
 	B      float64 // how much long documents are held back, from 0 to 1
-	Prefix int     // the prefixes of 3 to Prefix letters of each word are terms too; none below 3
+	Prefix int     // the prefixes of 3 to Prefix letters of each word are terms too; below 3 there are none
 	Chars  bool    // the single characters of what is read as pairs and triples are terms too
 }
 
 // Index is the index of one field.
 type Index struct {
 	o     Options
-	docs  map[int64]*counted
-	df    map[string]int
-	words int
-}
+	dict  dict
+	arena arena
 
-type counted struct {
-	tf    map[string]int
-	words int
+	lists      [][]block // of terms of blockSize postings and more
+	spareLists []uint32  // one more than places in lists that are free
+
+	numbers index.IDs // of each document its number
+	ids     []int64   // by number
+	lengths []uint32  // by number, words; 0 of a document that is gone
+	live    int       // documents that are there
+	words   int64     // of all of them
 }
 
 // New is an empty index.
-func New(o Options) *Index {
-	return &Index{o: o, docs: map[int64]*counted{}, df: map[string]int{}}
-}
+func New(o Options) *Index { return &Index{o: o} }
 
-// Build enters many documents at once.
-func (x *Index) Build(n, workers int, each func(add func(id int64, text []byte))) { each(x.Add) }
-
-// Add enters a document with its text.
-func (x *Index) Add(id int64, text []byte) {
-	d := &counted{tf: map[string]int{}}
-	for _, t := range x.o.Terms(text) {
-		d.tf[t.Text]++
-		if !t.Extra {
-			d.words++
-		}
-	}
-	if d.words == 0 {
-		return
-	}
-	x.docs[id] = d
-	x.words += d.words
-	for t := range d.tf {
-		x.df[t]++
-	}
-}
-
-// Remove takes a document out. The text is the one it was entered with.
-func (x *Index) Remove(id int64, text []byte) {
-	d, ok := x.docs[id]
-	if !ok {
-		return
-	}
-	delete(x.docs, id)
-	x.words -= d.words
-	for t := range d.tf {
-		x.df[t]--
-	}
-}
-
-// Len is the number of documents with at least one word.
-func (x *Index) Len() int { return len(x.docs) }
+// Len is the number of documents: those with at least one word.
+func (x *Index) Len() int { return x.live }
 
 // Bytes is the memory held.
-func (x *Index) Bytes() int64 { return int64(x.words) * 8 }
+func (x *Index) Bytes() int64 {
+	return x.dict.bytes() + x.arena.bytes() + x.listBytes() + x.numbers.Bytes() + int64(cap(x.ids))*8 + int64(cap(x.lengths))*4
+}
 
-// Search appends to dst the k documents that score highest among those accept takes, best first, ties by ascending id.
-// A nil accept takes all.
-func (x *Index) Search(query []byte, k int, accept func(id int64) bool, dst []index.Hit) []index.Hit {
-	terms := x.o.Terms(query)
-	n := float64(len(x.docs))
-	avg := float64(x.words) / n
-	var hits []index.Hit
-	for id, d := range x.docs {
-		score, found := 0.0, false
-		for _, t := range terms {
-			tf := float64(d.tf[t.Text])
-			if tf == 0 {
+// tallies are of use to the next text that is entered, removed or looked for.
+var tallies = sync.Pool{New: func() any { return new(tally) }}
+
+// Add enters a document with its text. One that is there already is left as it is.
+func (x *Index) Add(id int64, text []byte) {
+	t := tallies.Get().(*tally)
+	defer tallies.Put(t)
+	t.reset(x.o)
+	t.add(text)
+	x.enter(t, []int64{id})
+}
+
+// enter takes up the texts of a tally, those of the documents ids.
+func (x *Index) enter(t *tally, ids []int64) {
+	const none = ^uint32(0)
+	numbers := make([]uint32, len(ids))
+	for i, length := range t.lengths {
+		numbers[i] = none
+		if length == 0 {
+			continue
+		}
+		number := uint32(len(x.ids))
+		if _, there := x.numbers.Get(ids[i]); there {
+			continue
+		}
+		x.numbers.Set(ids[i], uint64(number))
+		x.ids, x.lengths = append(x.ids, ids[i]), append(x.lengths, length)
+		x.live++
+		x.words += int64(length)
+		numbers[i] = number
+	}
+	t.byTerm(func(hash uint32, text []byte, in []occurrence) {
+		var e *term
+		for _, o := range in {
+			number := numbers[o.doc]
+			if number == none {
 				continue
 			}
-			found = true
-			df := float64(x.df[t.Text])
-			idf := math.Log1p((n - df + 0.5) / (df + 0.5))
-			score += idf * tf * (x.o.K1 + 1) / (tf + x.o.K1*(1-x.o.B+x.o.B*float64(d.words)/avg))
+			if e == nil {
+				e = &x.dict.terms[x.dict.enter(&x.arena, hash, text)]
+			}
+			e.df++
+			x.append(e, number, o.tf)
 		}
-		if found && (accept == nil || accept(id)) {
-			hits = append(hits, index.Hit{ID: id, Score: float32(score)})
+	})
+}
+
+// Remove takes a document out. The text is the one it was entered with. Where it is not there nothing changes.
+func (x *Index) Remove(id int64, text []byte) {
+	number, there := x.numbers.Delete(id)
+	if !there {
+		return
+	}
+	x.live--
+	x.words -= int64(x.lengths[number])
+	x.lengths[number] = 0
+	if x.live == 0 {
+		*x = *New(x.o)
+		return
+	}
+	t := tallies.Get().(*tally)
+	defer tallies.Put(t)
+	t.reset(x.o)
+	t.add(text)
+	t.byTerm(func(hash uint32, text []byte, _ []occurrence) {
+		if place, ok := x.dict.find(&x.arena, hash, text); ok {
+			x.removeFrom(hash, place)
+		}
+	})
+	if gone := len(x.ids) - x.live; gone > x.live+minGone {
+		x.renumber()
+	}
+}
+
+// minGone is how many documents or postings must be gone, whatever their share, before what is left is written anew.
+const minGone = 32
+
+// removeFrom takes a document that is gone off a term.
+func (x *Index) removeFrom(hash, place uint32) {
+	e := &x.dict.terms[place]
+	e.df--
+	if e.df == 0 {
+		x.drop(e)
+		x.dict.remove(&x.arena, hash, place)
+		return
+	}
+	if gone := x.held(e) - int(e.df); gone > minGone && gone > int(e.df)/2 {
+		left := x.postings(e, make([]occurrence, 0, e.df))
+		x.drop(e)
+		for _, o := range left {
+			x.append(e, o.doc, o.tf)
 		}
 	}
-	slices.SortFunc(hits, func(a, b index.Hit) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
-	})
-	return append(dst, hits[:min(k, len(hits))]...)
+}
+
+// renumber writes the index anew, with numbers for the documents that are there alone. Their order stays.
+func (x *Index) renumber() {
+	y := New(x.o)
+	y.live, y.words = x.live, x.words
+	y.ids, y.lengths = make([]int64, 0, x.live), make([]uint32, 0, x.live)
+	numbers := make([]uint32, len(x.ids))
+	for number, length := range x.lengths {
+		if length != 0 {
+			numbers[number] = uint32(len(y.ids))
+			y.numbers.Set(x.ids[number], uint64(len(y.ids)))
+			y.ids, y.lengths = append(y.ids, x.ids[number]), append(y.lengths, length)
+		}
+	}
+	var left []occurrence
+	for place := range x.dict.terms {
+		e := &x.dict.terms[place]
+		if e.df == 0 {
+			continue
+		}
+		text := x.dict.text(&x.arena, uint32(place))
+		to := &y.dict.terms[y.dict.enter(&y.arena, hashOf(text), text)]
+		to.df = e.df
+		left = x.postings(e, left[:0])
+		for _, o := range left {
+			y.append(to, numbers[o.doc], o.tf)
+		}
+	}
+	*x = *y
 }

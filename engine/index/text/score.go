@@ -1,0 +1,41 @@
+package text
+
+import "math"
+
+// saturation is the part of BM25 that a document brings to it. The score of a document d for a query is
+//
+//	sum over the words t of the query of  idf(t) * tf*(k1+1) / (tf + k1*(1 - b + b*|d|/avgdl))
+//
+//	idf(t) = ln(1 + (N - df + 0.5) / (df + 0.5))
+//
+// where tf is how often t is in d, df in how many documents t is, N the number of documents with at least one word, |d| the
+// words of d and avgdl the mean of that over the N documents. A word that a query repeats counts each time. It is Robertson
+// and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond (2009), equation 3.15, with the 1 within the logarithm
+// that keeps words of more than half of the documents from counting against them.
+//
+// Here it is idf(t)*(k1+1), the weight of a word, times tf/(tf + k1*(...)), the saturation, which is below 1.
+type saturation struct{ base, slope float64 }
+
+func (x *Index) saturation() saturation {
+	return saturation{base: x.o.K1 * (1 - x.o.B), slope: x.o.K1 * x.o.B / x.average()}
+}
+
+// average is the mean number of words of a document.
+func (x *Index) average() float64 { return float64(x.words) / float64(x.live) }
+
+// of is the saturation of a term that is tf times in a document of so many words.
+func (s saturation) of(tf, length uint32) float64 {
+	f := float64(tf)
+	return f / (f + s.at(length))
+}
+
+// at is the term frequency of which the saturation in a document of so many words is one half.
+func (s saturation) at(length uint32) float64 {
+	// The conversion keeps the product from being fused with the sum, here and not there: equal documents score equal.
+	return s.base + float64(s.slope*float64(length))
+}
+
+// idf is the weight of a term of df documents by how rare it is.
+func (x *Index) idf(df uint32) float64 {
+	return math.Log1p((float64(x.live) - float64(df) + 0.5) / (float64(df) + 0.5))
+}

@@ -1,0 +1,187 @@
+package text
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sync"
+
+	"fenec/engine/index"
+)
+
+// Search appends to dst the k documents that score highest for the words of a query, of those accept takes, best first, ties
+// by ascending id. A document needs to hold one of the words. A nil accept takes all; a k of math.MaxInt finds all.
+// Accept may be asked twice for a document, and only for one that could be among the k.
+func (x *Index) Search(query []byte, k int, accept func(id int64) bool, dst []index.Hit) []index.Hit {
+	s := searches.Get().(*search)
+	defer searches.Put(s)
+	s.begin(x, query, k, accept)
+	s.run()
+	s.x, s.accept = nil, nil
+	return s.top.Append(dst)
+}
+
+var searches = sync.Pool{New: func() any { return new(search) }}
+
+// search finds the best documents with MaxScore (Turtle and Flood 1995, as Ding and Suel 2011 refine it with blocks).
+//
+// Its cursors, one a term, are in the order of their weights, heaviest first, and rest says what the last ones can bring at
+// most. As soon as the best documents so far score more than cursors e and on can bring together, each document worth finding
+// is in one of the first e, the essential ones: these alone are walked, and the others are asked for the documents found.
+// There are two ways to walk: while more than one is essential, window by window with a sum for each document of the window;
+// the last one by itself, posting by posting.
+//
+// The parts of a score are added in the order of the cursors on either way, so that documents that are equal to the query
+// score equal to the last bit.
+type search struct {
+	x       *Index
+	accept  func(id int64) bool
+	scores  saturation
+	average float64 // words of a document
+	tally   tally
+
+	cursors []cursor
+	rest    []float64 // of each cursor what it and those after it bring at most; 0 after the last one
+	k       int
+	top     index.TopK
+	hits    []index.Hit // room of top
+	limit   float64     // what scores below it is not among the best
+
+	sums    [window]float64
+	touched [window / 64]uint64 // whose sums are in use
+	docs    [blockSize]uint32   // of the block at hand
+	tfs     [blockSize]uint32
+	picked  [blockSize]uint8
+	tail    []occurrence
+}
+
+// window is how many document numbers are walked at once.
+const window = 1024
+
+// begin sets a search up.
+func (s *search) begin(x *Index, query []byte, k int, accept func(id int64) bool) {
+	s.x, s.accept, s.limit = x, accept, math.Inf(-1)
+	s.cursors = s.cursors[:0]
+	s.tally.reset(x.o)
+	if k > 0 && x.live > 0 {
+		s.tally.add(query)
+		s.scores, s.average = x.saturation(), x.average()
+	}
+	found := 0
+	for i := range s.tally.terms {
+		e := &s.tally.terms[i]
+		place, ok := x.dict.find(&x.arena, e.hash, s.tally.text[e.from:e.to])
+		if !ok {
+			continue
+		}
+		t := &x.dict.terms[place]
+		found += int(t.df)
+		if len(s.cursors) < cap(s.cursors) {
+			s.cursors = s.cursors[:len(s.cursors)+1]
+		} else {
+			s.cursors = append(s.cursors, cursor{})
+		}
+		// A tally of one text has a posting a term.
+		s.cursors[len(s.cursors)-1].begin(s, t, float64(s.tally.postings[i].tf)*x.idf(t.df)*(x.o.K1+1))
+	}
+	slices.SortStableFunc(s.cursors, func(a, b cursor) int { return cmp.Compare(b.weight, a.weight) })
+	s.rest = slices.Grow(s.rest[:0], len(s.cursors)+1)[:len(s.cursors)+1]
+	s.rest[len(s.cursors)] = 0
+	for i := len(s.cursors) - 1; i >= 0; i-- {
+		s.rest[i] = s.rest[i+1] + s.cursors[i].peak
+	}
+	s.k = max(min(k, found, x.live), 0)
+	s.hits = slices.Grow(s.hits[:0], s.k)
+	s.top = index.NewTopK(s.k, false, s.hits)
+}
+
+// run walks the postings.
+func (s *search) run() {
+	s.foresee()
+	from := uint32(0)
+	for essential := len(s.cursors); ; {
+		for essential > 0 && s.rest[essential-1] < s.limit {
+			essential--
+		}
+		switch essential {
+		case 0:
+			return
+		case 1:
+			s.walk(from)
+			return
+		}
+		first, ok := s.next(essential, from)
+		if !ok {
+			return
+		}
+		s.walkWindow(essential, first)
+		from = first + window
+	}
+}
+
+// slack keeps what rounding may have made too small by a little. It is far more than that, and far less than a difference of
+// scores that is worth a thought.
+const slack = 1e-6
+
+// raise makes score what a document needs to have. Equal ones may still have the lower id.
+func (s *search) raise(score float32) { s.limit = max(s.limit, float64(score)*(1-slack)) }
+
+// foresee raises the limit before the walk, from what documents of the heaviest term score by it alone.
+func (s *search) foresee() {
+	if len(s.cursors) < 2 || s.k > blockSize {
+		return
+	}
+	c := &s.cursors[0]
+	c.load(s.x)
+	for i := range c.v.n {
+		doc := c.v.doc(i)
+		length := s.x.lengths[doc]
+		if length == 0 || s.accept != nil && !s.accept(s.x.ids[doc]) {
+			continue
+		}
+		s.top.Push(index.Hit{ID: s.x.ids[doc], Score: float32(c.weight * s.scores.of(c.v.tf(i), length))})
+	}
+	if s.top.Full() {
+		s.raise(s.top.Worst().Score)
+	}
+	s.top = index.NewTopK(s.k, false, s.hits)
+}
+
+// offer is the end of a document's scoring.
+func (s *search) offer(doc uint32, score float64) {
+	if score < s.limit || s.x.lengths[doc] == 0 {
+		return
+	}
+	h := index.Hit{ID: s.x.ids[doc], Score: float32(score)}
+	if s.top.Full() && !s.top.Better(h, s.top.Worst()) {
+		return
+	}
+	if s.accept != nil && !s.accept(h.ID) {
+		return
+	}
+	s.top.Push(h)
+	if s.top.Full() {
+		s.raise(s.top.Worst().Score)
+	}
+}
+
+// complete adds to the score of a document what the cursors from i on bring, unless it turns out too low.
+func (s *search) complete(doc uint32, score float64, i int) {
+	for ; i < len(s.cursors); i++ {
+		if score+s.rest[i] < s.limit {
+			return
+		}
+		c := &s.cursors[i]
+		if !c.seek(doc) {
+			continue
+		}
+		if score+c.bound(s.average)+s.rest[i+1] < s.limit {
+			return
+		}
+		c.load(s.x)
+		if at := c.v.search(doc); at < c.v.n && c.v.doc(at) == doc {
+			score += c.weight * s.scores.of(c.v.tf(at), s.x.lengths[doc])
+		}
+	}
+	s.offer(doc, score)
+}
