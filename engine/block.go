@@ -154,6 +154,12 @@ func errID(id int64) error { return fail.New(fail.Damaged, "%d is no id", id) }
 
 // replay is one record of the file becoming memory: what wal.Open calls for each in order.
 func (db *DB) replay(kind wal.Kind, data []byte, from, to int) error {
+	if kind == wal.Derived {
+		if err := db.keep(data[from:to]); err != nil {
+			db.opts.Log.Warn().Int("offset", from-wal.HeaderSize).Err(err).Msg("what is derived is made again")
+		}
+		return nil
+	}
 	if len(db.memory.segments) == 0 {
 		db.memory.adopt(data)
 	}

@@ -109,17 +109,24 @@ func (b *building) build(env *query.Env) error {
 	s.fill(b.view.ids.Len(), func(add func(v doc.Value, id int64)) {
 		b.view.ids.Ascend(1, func(id int64, ref uint64) bool {
 			if n++; n%4096 == 0 && env.Ctx.Err() != nil {
-				err = fail.New(fail.Canceled, "building the index on %s was stopped", x.on)
+				err = x.errStopped()
 				return false
 			}
 			add(x.value(b.view.memory.document(ref)), id)
 			return true
 		})
 	})
+	if g, ok := s.(*graphIndex); ok && err == nil {
+		err = g.linkAll(env.Ctx)
+	}
 	if err == nil && x.index.Kind == doc.IndexUnique {
 		err = x.distinct(there(b.view.get, b.ttl, env.Now), b.view.ids)
 	}
 	return err
+}
+
+func (x *derived) errStopped() error {
+	return fail.New(fail.Canceled, "building the index on %s was stopped", x.on)
 }
 
 // declares tells that b is the index of that declaration.

@@ -60,8 +60,13 @@ type checker struct {
 // maxProblems bounds what a report lists.
 const maxProblems = 100
 
+// problem is one with what the documents are made of.
 func (c *checker) problem(offset int64, format string, args ...any) {
 	c.broken = true
+	c.mention(offset, format, args...)
+}
+
+func (c *checker) mention(offset int64, format string, args ...any) {
 	if len(c.report.Problems) < maxProblems {
 		c.report.Problems = append(c.report.Problems, fmt.Sprintf("offset %d: ", offset)+fmt.Sprintf(format, args...))
 	}
@@ -72,6 +77,11 @@ func (c *checker) visit(offset int64, kind wal.Kind, payload []byte, err error) 
 	switch {
 	case err != nil:
 		c.broken = true
+		return
+	case kind == wal.Derived:
+		if err := c.db.keep(payload); err != nil {
+			c.mention(offset, "%s: it is made again", err)
+		}
 		return
 	case kind == wal.Block && len(payload) < blockHead:
 		c.problem(offset, "a block of %d bytes has no head", len(payload))

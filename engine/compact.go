@@ -79,6 +79,7 @@ type compaction struct {
 	db      *DB
 	rewrite *wal.Rewrite
 	done    mark // of the old memory: what is before it is in the new
+	graphs  []savedGraph
 }
 
 func (c *compaction) run(ctx context.Context) error {
@@ -93,10 +94,29 @@ func (c *compaction) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := c.saveGraphs(); err != nil {
+		return err
+	}
 	if err := c.rewrite.Sync(); err != nil {
 		return err
 	}
 	return c.swap()
+}
+
+// saveGraphs adds the graphs of vectors as they are, behind the blocks they know of.
+func (c *compaction) saveGraphs() error {
+	c.db.mu.RLock()
+	c.graphs = c.db.graphsLocked()
+	c.db.mu.RUnlock()
+	if err := c.follow(); err != nil {
+		return err
+	}
+	for _, g := range c.graphs {
+		if err := g.records(func(record []byte) error { return c.rewrite.Append(wal.Derived, record) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // snapshot is the state the image is of; what is staged from then on stands in memory behind c.done.
@@ -202,6 +222,9 @@ func (c *compaction) swap() error {
 	db.memory = c.memory
 	for number, t := range db.numbers {
 		t.ids, t.live = &c.tables[number].ids, c.tables[number].live
+	}
+	for _, g := range c.graphs {
+		g.done()
 	}
 	return nil
 }

@@ -16,10 +16,11 @@ type derived struct {
 	on         string // what the schema calls the field or path, which a rename changes
 	index      doc.Index
 	slot       int
-	dim        int      // of the field, where it holds vectors
+	vector     doc.Type // of the field; looked at where it holds vectors
 	path       []string // within the field, for an index on a path
 
 	mu    sync.Mutex // held while it is built
+	kept  keptGraphs // what the file has to build it of; guarded by mu, or the exclusive lock
 	state atomic.Pointer[builtIndex]
 }
 
@@ -41,7 +42,7 @@ func (t *table) newDerived(on string, declared doc.Index) *derived {
 	if f == nil {
 		return nil
 	}
-	x := &derived{table: t, collection: t.schema.Name, on: on, index: declared, slot: f.Slot, dim: f.Type.Dim}
+	x := &derived{table: t, collection: t.schema.Name, on: on, index: declared, slot: f.Slot, vector: f.Type}
 	if isPath {
 		x.path = strings.Split(rest, ".")
 	}
@@ -90,6 +91,14 @@ func (x *derived) same(y *derived) bool {
 	return x.index == y.index && x.slot == y.slot && slices.Equal(x.path, y.path)
 }
 
+// built is the index on a field or path, built now where it was not; nil where none is declared.
+func (t *table) built(on string) builtIndex {
+	if x := t.index(on); x != nil {
+		return x.built()
+	}
+	return nil
+}
+
 func (t *table) index(on string) *derived {
 	for _, x := range t.derived {
 		if x.on == on {
@@ -132,8 +141,11 @@ func (x *derived) built() builtIndex {
 	return s
 }
 
-// build makes the index of the documents as they are.
+// build makes the index of the documents as they are, of what the file keeps of it where that is of use.
 func (x *derived) build() builtIndex {
+	if s := x.restore(); s != nil {
+		return s
+	}
 	s := x.empty(x.table.Get)
 	s.fill(x.table.Len(), func(add func(v doc.Value, id int64)) {
 		x.table.Ascend(1, func(d doc.Document) bool {

@@ -16,16 +16,21 @@
 // Collections whose names begin with _ are the database's own, rows and changes like any other, which no statement finds
 // and nothing lists. There is one, _idempotency: what was answered to writes under a key (Once).
 //
+// Of the derived state only the graphs of vectors are kept in the file, in records that count as no change and without
+// which it says the same (keptGraph). A write leaves vectors to be linked into their graph by one goroutine (linker), which
+// also saves a graph that has changed much.
+//
 // Locks, in the order they are taken:
 //
 //	DB.writer   one writer, compaction's swap, freeze or start of an image at a time; held while waiting for a disk
 //	            by compaction's swap, by the start of an image for the blocks staged before it, and by Close
 //	DB.mu       the memory, the tables and the flags; shared by readers, exclusive for the change itself
 //	derived.mu  one index being built by the readers that need it
+//	linker.mu   whether the linker runs
 //	shapes.mu   what is counted of statements; it is held for nothing else and by nobody who waits
 //	DB.landing  what is staged and not yet known to be on disk
 //
-// The only goroutine is the log's own, which Close stops and waits for.
+// There are two goroutines at most, the log's own and the linker, both of which Close stops and waits for.
 package engine
 
 import (
@@ -110,6 +115,9 @@ type DB struct {
 	reader  reader
 	tx      tx // the block under way, of whoever holds the lock
 	landing landing
+	linker  linker
+
+	closeOnce func() error
 }
 
 // Create makes a new, empty database at path, on disk with its directory entry when it returns. It is os.ErrExist
@@ -149,6 +157,8 @@ func newDB(path string, o Options) *DB {
 	db := &DB{path: path, opts: o, tables: map[string]*table{}, numbers: map[uint64]*table{}}
 	db.reader.db = db
 	db.tx.reader = &db.reader
+	db.linker.db = db
+	db.closeOnce = sync.OnceValue(db.close)
 	return db
 }
 
@@ -159,16 +169,25 @@ func (db *DB) walOptions() wal.Options {
 	}
 }
 
-// Close waits for the statements under way, stops a compaction, syncs the file and lets go of it. Statements after it
-// are refused. It may be called again, and answers the same.
-func (db *DB) Close() error {
+// Close waits for the statements under way, stops a compaction and the linker, saves the graphs of vectors that have
+// changed, syncs the file and lets go of it. Statements after it are refused. It may be called again, and answers the
+// same.
+func (db *DB) Close() error { return db.closeOnce() }
+
+func (db *DB) close() error {
 	db.mu.Lock()
 	db.closed = true
 	db.mu.Unlock()
+	db.linker.stop()
 	db.rewrites.Wait()
 	db.writer.Lock()
 	defer db.writer.Unlock()
-	return db.log.Close()
+	lost := db.saveLast()
+	err := db.log.Close()
+	if lost { // and nothing else is
+		return nil
+	}
+	return err
 }
 
 func (db *DB) isClosed() bool {

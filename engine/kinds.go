@@ -1,14 +1,25 @@
 package engine
 
 import (
+	"runtime"
+
 	"fenec/engine/doc"
 	"fenec/engine/index"
+	"fenec/engine/index/hnsw"
+	"fenec/engine/index/text"
 )
 
 // empty is the index of no document yet; get finds those it will hold.
 func (x *derived) empty(get lookup) builtIndex {
-	if x.index.Kind.Ordered() {
+	switch x.index.Kind {
+	case doc.IndexSorted, doc.IndexTTL:
 		return sortedIndex{index.NewSorted(func(id int64) doc.Value { return x.value(get(id)) })}
+	case doc.IndexText:
+		return textIndex{text.New(text.Options(x.index.Text))}
+	case doc.IndexHNSW:
+		return x.emptyGraph(get)
+	case doc.IndexInverted:
+		return new(invertedIndex)
 	}
 	return new(hashIndex)
 }
@@ -16,19 +27,36 @@ func (x *derived) empty(get lookup) builtIndex {
 // Hash, Sorted, Vectors, Text and Inverted are query.Table.
 
 func (t *table) Hash(on string) *index.Hash {
-	if x := t.index(on); x != nil {
-		if s, ok := x.built().(*hashIndex); ok {
-			return &s.Hash
-		}
+	if s, ok := t.built(on).(*hashIndex); ok {
+		return &s.Hash
 	}
 	return nil
 }
 
 func (t *table) Sorted(on string) *index.Sorted {
-	if x := t.index(on); x != nil {
-		if s, ok := x.built().(sortedIndex); ok {
-			return s.Sorted
-		}
+	if s, ok := t.built(on).(sortedIndex); ok {
+		return s.Sorted
+	}
+	return nil
+}
+
+func (t *table) Vectors(on string) *hnsw.Graph {
+	if s, ok := t.built(on).(*graphIndex); ok {
+		return s.Graph
+	}
+	return nil
+}
+
+func (t *table) Text(on string) *text.Index {
+	if s, ok := t.built(on).(textIndex); ok {
+		return s.Index
+	}
+	return nil
+}
+
+func (t *table) Inverted(on string) *index.Inverted {
+	if s, ok := t.built(on).(*invertedIndex); ok {
+		return &s.Inverted
 	}
 	return nil
 }
@@ -67,3 +95,57 @@ func (s sortedIndex) fill(n int, each func(add func(v doc.Value, id int64))) { s
 func (s sortedIndex) add(v doc.Value, id int64)                              { s.Add(v, id) }
 func (s sortedIndex) remove(v doc.Value, id int64)                           { s.Remove(v, id) }
 func (s sortedIndex) bytes() int64                                           { return s.Bytes() }
+
+// textIndex leaves out nulls.
+type textIndex struct{ *text.Index }
+
+func (s textIndex) fill(n int, each func(add func(v doc.Value, id int64))) {
+	s.Build(n, runtime.GOMAXPROCS(0), func(add func(id int64, text []byte)) {
+		each(func(v doc.Value, id int64) {
+			if v.Kind == doc.Text {
+				add(id, v.B)
+			}
+		})
+	})
+}
+
+func (s textIndex) add(v doc.Value, id int64) {
+	if v.Kind == doc.Text {
+		s.Add(id, v.B)
+	}
+}
+
+func (s textIndex) remove(v doc.Value, id int64) {
+	if v.Kind == doc.Text {
+		s.Remove(id, v.B)
+	}
+}
+
+func (s textIndex) bytes() int64 { return s.Bytes() }
+
+// invertedIndex leaves out nulls.
+type invertedIndex struct{ index.Inverted }
+
+func (s *invertedIndex) fill(_ int, each func(add func(v doc.Value, id int64))) {
+	s.Build(func(add func(w doc.Weights, id int64)) {
+		each(func(v doc.Value, id int64) {
+			if v.Kind == doc.Sparse {
+				add(v.Weights(), id)
+			}
+		})
+	})
+}
+
+func (s *invertedIndex) add(v doc.Value, id int64) {
+	if v.Kind == doc.Sparse {
+		s.Add(v.Weights(), id)
+	}
+}
+
+func (s *invertedIndex) remove(v doc.Value, id int64) {
+	if v.Kind == doc.Sparse {
+		s.Remove(v.Weights(), id)
+	}
+}
+
+func (s *invertedIndex) bytes() int64 { return s.Bytes() }

@@ -11,8 +11,9 @@ import (
 // table is one collection: where its documents are, the next id, and the indexes built so far. The database's lock
 // guards it.
 type table struct {
-	memory *memory
-	number uint64 // names it in the file
+	db     *DB
+	memory *memory // of db
+	number uint64  // names it in the file
 	schema *doc.Schema
 	ttl    *doc.Field // of the schema; nil where it has none
 	ids    *index.IDs
@@ -25,7 +26,7 @@ type table struct {
 
 // addTable makes an empty collection part of the database.
 func (db *DB) addTable(number uint64, s *doc.Schema) *table {
-	t := &table{memory: &db.memory, number: number, schema: s, ids: new(index.IDs), next: 1}
+	t := &table{db: db, memory: &db.memory, number: number, schema: s, ids: new(index.IDs), next: 1}
 	db.counted = max(db.counted, number)
 	t.follow(s)
 	db.insertTable(t)

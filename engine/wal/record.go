@@ -14,6 +14,9 @@ const (
 	Image Kind = 1
 	// Block is one block of writes, which lands whole or not at all.
 	Block Kind = 2
+	// Derived is a part of what follows from the images and blocks and is only kept so that it need not be made again.
+	// Without it the file says the same.
+	Derived Kind = 3
 )
 
 // String names the kind.
@@ -23,11 +26,13 @@ func (k Kind) String() string {
 		return "image"
 	case Block:
 		return "block"
+	case Derived:
+		return "derived"
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-func (k Kind) known() bool { return k == Image || k == Block }
+func (k Kind) known() bool { return k >= Image && k <= Derived }
 
 // HeaderSize is the room, in bytes, that a caller leaves at the head of each record for the log to fill.
 const HeaderSize = 16

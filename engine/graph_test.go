@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"fenec/engine/doc"
+	"fenec/engine/index"
+	"fenec/engine/vector"
+	"fenec/internal/vfs/crashfs"
+)
+
+// vectorParam is v as a parameter.
+func vectorParam(v []float32) doc.Value {
+	var b []byte
+	for _, f := range v {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f))
+	}
+	return doc.VectorValue(b)
+}
+
+// randomVectors are n vectors of small whole numbers, so that some are equal.
+func randomVectors(random *rand.Rand, n, dim int) [][]float32 {
+	out := make([][]float32, n)
+	for i := range out {
+		out[i] = make([]float32, dim)
+		for j := range out[i] {
+			out[i][j] = float32(random.IntN(5) - 2)
+		}
+	}
+	return out
+}
+
+// graph is the index on v of collection c, built where it was not.
+func graph(db *DB) *graphIndex {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	return db.tables["c"].built("v").(*graphIndex)
+}
+
+// settle waits until the linker has nothing more to do.
+func settle(db *DB) { db.linker.ended.Wait() }
+
+// checkNearest compares searches of the graph that look at every node with the documents.
+func checkNearest(tb testing.TB, db *DB) {
+	tb.Helper()
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	c := db.tables["c"]
+	x := c.index("v")
+	s := c.Vectors("v")
+	random := rand.New(rand.NewPCG(7, 7))
+	for range 3 {
+		q := randomVectors(random, 1, x.vector.Dim)[0]
+		scorer := vector.NewScorer(x.index.HNSW.Metric, q)
+		want := index.NewTopK(1000, x.index.HNSW.Metric.Ascending(), nil)
+		c.Ascend(1, func(d doc.Document) bool {
+			if v := x.value(d); v.Kind == doc.Vector {
+				want.Push(index.Hit{ID: d.ID(), Score: scorer.Score(v.Floats(nil))})
+			}
+			return true
+		})
+		hits := want.Append(nil)
+		got := s.Search(q, 1000, 1000, nil, nil)
+		if !slices.Equal(got, hits) {
+			tb.Fatalf("near %v finds\n%v\nand the documents say\n%v", q, got, hits)
+		}
+	}
+}
+
+// putVectors puts documents with the ids from first on.
+func putVectors(tb testing.TB, db *DB, first int, vectors [][]float32) {
+	tb.Helper()
+	var text strings.Builder
+	params := make([]doc.Value, len(vectors))
+	text.WriteString("put c [")
+	for i, v := range vectors {
+		if i > 0 {
+			text.WriteString(", ")
+		}
+		fmt.Fprintf(&text, "{id: %d, v: $%d}", first+i, i+1)
+		params[i] = vectorParam(v)
+	}
+	mustExec(tb, db, text.String()+"]", params...)
+}
+
+// graphKinds are declarations of every way a graph holds its vectors.
+var graphKinds = []string{
+	`vector<8> @hnsw(l2, m=4)`, `vector<8> @hnsw(cosine, m=4, ef_construction=20)`, `vector<8, f16> @hnsw(dot, m=4)`,
+	`vector<8> @hnsw(l2, m=4, quant=int8)`, `vector<8, f16> @hnsw(cosine, m=4, quant=bit)`,
+}
+
+func TestAGraphIsKeptInTheFile(t *testing.T) {
+	for _, kind := range graphKinds {
+		t.Run(kind, func(t *testing.T) {
+			fs := crashfs.New(1)
+			db := inMemory(t, Options{FS: fs})
+			mustExec(t, db, `create collection c (v `+kind+`)`)
+			random := rand.New(rand.NewPCG(1, 1))
+			putVectors(t, db, 1, randomVectors(random, 300, 8))
+			if got := graph(db).Len(); got != 300 {
+				t.Fatalf("the index has %d documents", got)
+			}
+			settle(db)
+			checkNearest(t, db)
+			want := graph(db).AppendBinary(nil)
+			db.Close()
+
+			db = reopen(t, Options{FS: fs})
+			s := graph(db)
+			if s.Pending() > 0 || s.gained() != 0 || !slices.Equal(s.AppendBinary(nil), want) {
+				t.Fatal("the graph was made again though the file has it")
+			}
+			checkNearest(t, db)
+			size := db.Stats().FileBytes
+			db.Close()
+			db = reopen(t, Options{FS: fs})
+			if got := db.Stats().FileBytes; got != size {
+				t.Errorf("a graph that did not change was written again: %d bytes, and %d before", got, size)
+			}
+			checkNearest(t, db)
+
+			// What was written after the graph was saved is found at once, by whoever opens the file after a crash.
+			mustExec(t, db, `del c where id <= 20`)
+			putVectors(t, db, 11, randomVectors(random, 10, 8))
+			putVectors(t, db, 290, randomVectors(random, 20, 8))
+			fs = fs.CrashKeeping(func(n int) int { return n })
+			db = reopen(t, Options{FS: fs})
+			s = graph(db)
+			if n := s.waiting(); n > 30 {
+				t.Errorf("%d vectors are to be linked, of 30 that are new", n)
+			}
+			checkNearest(t, db)
+			settle(db)
+			checkNearest(t, db)
+
+			mustExec(t, db, `compact`)
+			checkNearest(t, db)
+			mustExec(t, db, `put c {id: 1, v: [1, 2, 3, 4, 5, 6, 7, 8]}`)
+			mustExec(t, db, `compact`)
+			fs = fs.CrashKeeping(func(n int) int { return n })
+			db = reopen(t, Options{FS: fs})
+			mustExec(t, db, `compact`) // with the graph not looked at
+			if s = graph(db); s.waiting() > 1 {
+				t.Error("the graph was lost by a compact")
+			}
+			checkNearest(t, db)
+		})
+	}
+}

@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"fenec/engine/doc"
+	"fenec/engine/index/hnsw"
+)
+
+// graphIndex leaves out nulls. Writes only leave vectors to the graph, which compares a search with each of them until
+// the linker has come to it.
+type graphIndex struct {
+	*hnsw.Graph
+	of     *derived
+	floats []float32 // of a vector whose numbers are stored in half the width
+
+	// linking is held by what may run beside searches but not beside itself, all of it under the database's lock, shared
+	// or not: Link, AppendBinary, and counting what they change.
+	linking sync.Mutex
+
+	moved atomic.Int64 // vectors added and taken out
+	saved atomic.Int64 // those of moved that the graph in the file knows of
+}
+
+// graphOptions are what the graph of x is made with.
+func (x *derived) graphOptions() hnsw.Options {
+	o := x.index.HNSW
+	return hnsw.Options{Dim: x.vector.Dim, Metric: o.Metric, M: o.M, EFConstruction: o.EFConstruction, Quant: o.Quant}
+}
+
+// isVector tells a vector as the field of x holds them. A file made by hand may have others there.
+func (x *derived) isVector(v doc.Value) bool {
+	return v.Kind == doc.Vector && v.Dim() == x.vector.Dim && (v.N != 0) == x.vector.F16
+}
+
+// ownVector finds the vectors of documents for a graph of x.
+func (x *derived) ownVector(get lookup) hnsw.Own {
+	return func(id int64, dst []float32) []float32 {
+		d := get(id)
+		if d == nil {
+			return nil
+		}
+		v := x.value(d)
+		if !x.isVector(v) {
+			return nil
+		}
+		return v.Floats(dst)
+	}
+}
+
+func (x *derived) emptyGraph(get lookup) *graphIndex {
+	return &graphIndex{Graph: hnsw.New(x.graphOptions(), x.ownVector(get)), of: x}
+}
+
+// restore is the graph that the file keeps, with the documents as they are now: vectors that it does not know are left to
+// be linked. It is nil where there is none, or it is not what it should be.
+func (x *derived) restore() builtIndex {
+	kept := x.kept.whole
+	x.kept = keptGraphs{}
+	if kept == nil {
+		return nil
+	}
+	s := &graphIndex{of: x}
+	var err error
+	s.Graph, err = hnsw.Load(kept.bytes(), x.graphOptions(), x.ownVector(x.table.Get), x.table.Len(), func(add func(id int64, v []float32)) {
+		x.table.Ascend(1, func(d doc.Document) bool {
+			if v := x.value(d); x.isVector(v) {
+				add(d.ID(), s.view(v))
+			}
+			return true
+		})
+	})
+	if err != nil {
+		x.table.db.opts.Log.Warn().Err(err).Str("collection", x.collection).Str("index", x.on).
+			Msg("the graph of a vector index cannot be used and is made again")
+		return nil
+	}
+	if waiting := s.waiting(); waiting > 0 {
+		s.saved.Store(-int64(waiting))
+		x.table.db.linker.want()
+	}
+	return s
+}
+
+// fill leaves all vectors to be linked.
+func (s *graphIndex) fill(n int, each func(add func(v doc.Value, id int64))) {
+	s.Reserve(n)
+	each(s.add)
+}
+
+func (s *graphIndex) add(v doc.Value, id int64) {
+	if !s.of.isVector(v) {
+		return
+	}
+	s.Add(id, s.view(v))
+	s.moved.Add(1)
+	s.of.table.db.linker.want()
+}
+
+// view is the numbers of v until the next call.
+func (s *graphIndex) view(v doc.Value) []float32 {
+	if !s.of.vector.F16 {
+		return v.Floats(nil)
+	}
+	s.floats = v.Floats(s.floats)
+	return s.floats
+}
+
+func (s *graphIndex) remove(v doc.Value, id int64) {
+	if s.of.isVector(v) {
+		s.Remove(id)
+		s.moved.Add(1)
+	}
+}
+
+func (s *graphIndex) bytes() int64 {
+	s.linking.Lock()
+	defer s.linking.Unlock()
+	return s.Bytes()
+}
+
+// link links up to most of the vectors that wait and tells whether there were any.
+func (s *graphIndex) link(workers, most int) bool {
+	s.linking.Lock()
+	defer s.linking.Unlock()
+	if s.Pending() == 0 {
+		return false
+	}
+	s.Link(workers, most)
+	return true
+}
+
+// linkAll links all vectors of an index that nobody else can find yet.
+func (s *graphIndex) linkAll(ctx context.Context) error {
+	for s.link(runtime.GOMAXPROCS(0), linkBatch) {
+		if ctx.Err() != nil {
+			return s.of.errStopped()
+		}
+	}
+	return nil
+}
+
+// waiting is how many vectors are not linked.
+func (s *graphIndex) waiting() int {
+	s.linking.Lock()
+	defer s.linking.Unlock()
+	return s.Pending()
+}
