@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"testing"
 
+	"fenec/engine/collation"
 	"pgregory.net/rapid"
 )
 
@@ -37,6 +38,29 @@ func TestCompareIsATotalOrderThatEqualHashAndSortKeyAgreeWith(t *testing.T) {
 		}
 		if Comparable(a, b) && family(a.Kind) != family(b.Kind) {
 			t.Fatal("values of two families are comparable")
+		}
+	})
+}
+
+func TestACollationsSortKeyAgreesWithItsOrder(t *testing.T) {
+	texts := rapid.Map(rapid.OneOf(rapid.StringOf(rapid.SampledFrom([]rune("abAB é\u0301ıiç\x00日"))), rapid.String()), func(s string) Value {
+		return TextValue([]byte(s))
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		c := rapid.SampledFrom([]collation.Collation{collation.None, collation.Root, collation.Turkish}).Draw(t, "collation")
+		g := rapid.OneOf(texts, texts, drawValue(1))
+		a, b := g.Draw(t, "a"), g.Draw(t, "b")
+		ab := CompareBy(c, a, b)
+		if CompareBy(c, b, a) != -ab {
+			t.Fatalf("a against b is %d, b against a %d", ab, CompareBy(c, b, a))
+		}
+		if Equal(a, b) && ab != 0 {
+			t.Fatalf("equal values compare as %d", ab)
+		}
+		if ka, kb := SortKeyBy(c, a), SortKeyBy(c, b); ka != kb && cmp.Compare(ka, kb) != ab {
+			t.Fatalf("keys %x and %x, CompareBy %d", ka, kb, ab)
+		} else if ka == kb && KeyExact(ka) && ab != 0 {
+			t.Fatalf("the key %x is exact, CompareBy %d", ka, ab)
 		}
 	})
 }

@@ -18,6 +18,8 @@ const (
 	sparseKeys    = vectorKeys + 1<<57
 
 	inexact = 1 // the lowest bit of a key that several values share
+
+	textKeyBytes = 7 // how many bytes of a text are in its key
 )
 
 // SortKey is a 64-bit key that orders as Compare does: where the keys of two values differ, their order is that of the
@@ -37,7 +39,7 @@ func SortKey(v Value) uint64 {
 		f := v.Float64()
 		return floorKey(f, compareDecimal(v.B, FloatValue(f)))
 	case Text:
-		return contentKey(textKeys, v.B, 7)
+		return contentKey(textKeys, v.B, textKeyBytes)
 	case List:
 		return listKeys | inexact
 	case Object:

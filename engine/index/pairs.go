@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 )
 
@@ -19,7 +20,9 @@ type pairs struct {
 	firsts []uint64 // of each page its first key
 	pages  [][]pair // none of them empty
 	n      int
-	value  func(id int64) doc.Value
+
+	value   func(id int64) doc.Value
+	collate collation.Collation // of texts among the values
 }
 
 // place is where an entry is, or would be.
@@ -39,7 +42,7 @@ func (x *pairs) before(e pair, p *probe) bool {
 		return e.key < p.key
 	}
 	if x.value != nil && !doc.KeyExact(e.key) {
-		if c := doc.Compare(x.value(e.id), p.value); c != 0 {
+		if c := doc.CompareBy(x.collate, x.value(e.id), p.value); c != 0 {
 			return c < 0
 		}
 	}
@@ -289,22 +292,30 @@ func (x *pairs) load(all []pair) {
 	}
 }
 
-// settle puts the entries of each key that leaves it open in the order of their values, of which it asks for each once.
+// settle puts the entries of each key that leaves it open in the order of their values, of which it asks for each once, and
+// makes the collation's key of each once.
 func (x *pairs) settle(all []pair) {
 	type valued struct {
-		value doc.Value
+		value doc.Value // of a text under a collation, the collation's key for it
 		id    int64
 	}
 	var run []valued
+	var keys []byte
 	for len(all) > 1 {
 		key, n := all[0].key, 1
 		for n < len(all) && all[n].key == key {
 			n++
 		}
 		if n > 1 && !doc.KeyExact(key) {
-			run = run[:0]
+			run, keys = run[:0], keys[:0]
 			for _, e := range all[:n] {
-				run = append(run, valued{x.value(e.id), e.id})
+				v := x.value(e.id)
+				if x.collate != collation.None && v.Kind == doc.Text {
+					start := len(keys)
+					keys = x.collate.AppendKey(keys, v.B)
+					v.B = keys[start:]
+				}
+				run = append(run, valued{v, e.id})
 			}
 			slices.SortFunc(run, func(a, b valued) int {
 				if c := doc.Compare(a.value, b.value); c != 0 {
@@ -326,5 +337,5 @@ func (x *pairs) at(p place) pair { return x.pages[p.page][p.at] }
 // same tells whether the entry at a place has p's key and value.
 func (x *pairs) same(at place, p *probe) bool {
 	e := x.at(at)
-	return e.key == p.key && doc.Compare(x.value(e.id), p.value) == 0
+	return e.key == p.key && doc.CompareBy(x.collate, x.value(e.id), p.value) == 0
 }

@@ -1,19 +1,25 @@
 package index
 
-import "fenec/engine/doc"
+import (
+	"fenec/engine/collation"
+	"fenec/engine/doc"
+)
 
-// Sorted keeps documents in the order of a value, as doc.Compare has it, nulls first; documents with equal values by
-// ascending id, whichever way they are walked.
+// Sorted keeps documents in the order of a value, as doc.CompareBy has it, nulls first; documents with equal values by
+// ascending id, whichever way they are walked. Values are equal here where that order says so.
 //
 // An entry is the value's sort key and the id. Most keys say all there is to know of the value: those of nulls, bools,
-// timestamps, texts of up to seven bytes, and numbers of up to 51 significant bits. For others that share a key the documents
-// themselves are asked.
+// timestamps, texts of up to seven bytes (of the collation's key), and numbers of up to 51 significant bits. For others that
+// share a key the documents themselves are asked.
 type Sorted struct{ pairs pairs }
 
 // NewSorted is an empty index. Value answers the value of a document that is in the index; it is called from whichever
 // goroutine reads or writes.
-func NewSorted(value func(id int64) doc.Value) *Sorted {
-	return &Sorted{pairs{value: value}}
+func NewSorted(value func(id int64) doc.Value) *Sorted { return NewCollated(collation.None, value) }
+
+// NewCollated is NewSorted with texts in the order of a collation.
+func NewCollated(c collation.Collation, value func(id int64) doc.Value) *Sorted {
+	return &Sorted{pairs{value: value, collate: c}}
 }
 
 // Bound is one end of a range.
@@ -24,12 +30,16 @@ type Bound struct {
 }
 
 // Add enters a document with its value.
-func (x *Sorted) Add(v doc.Value, id int64) { x.pairs.add(entryOf(v, id)) }
+func (x *Sorted) Add(v doc.Value, id int64) { x.pairs.add(x.entryOf(v, id)) }
 
 // Remove takes a document out. The value is the one it was entered with, which the callback of NewSorted still answers.
-func (x *Sorted) Remove(v doc.Value, id int64) { x.pairs.remove(entryOf(v, id)) }
+func (x *Sorted) Remove(v doc.Value, id int64) { x.pairs.remove(x.entryOf(v, id)) }
 
-func entryOf(v doc.Value, id int64) *probe { return &probe{key: doc.SortKey(v), value: v, id: id} }
+func (x *Sorted) entryOf(v doc.Value, id int64) *probe {
+	return &probe{key: x.key(v), value: v, id: id}
+}
+
+func (x *Sorted) key(v doc.Value) uint64 { return doc.SortKeyBy(x.pairs.collate, v) }
 
 // Len is the number of documents.
 func (x *Sorted) Len() int { return x.pairs.n }
@@ -62,11 +72,11 @@ func (x *Sorted) Range(lo, hi Bound, desc bool, fn func(id int64) bool) {
 // span is the place of the first document from lo on and of the first past hi.
 func (x *Sorted) span(lo, hi Bound) (from, to place) {
 	if !lo.Unbounded {
-		from = x.pairs.find(&probe{key: doc.SortKey(lo.Value), value: lo.Value, after: !lo.Inclusive})
+		from = x.pairs.find(&probe{key: x.key(lo.Value), value: lo.Value, after: !lo.Inclusive})
 	}
 	to = x.pairs.end()
 	if !hi.Unbounded {
-		to = x.pairs.find(&probe{key: doc.SortKey(hi.Value), value: hi.Value, after: hi.Inclusive})
+		to = x.pairs.find(&probe{key: x.key(hi.Value), value: hi.Value, after: hi.Inclusive})
 	}
 	return from, to
 }
@@ -113,6 +123,6 @@ func (x *Sorted) previous(from, at place) (place, bool) {
 // callback of NewSorted answers for all of them.
 func (x *Sorted) Build(n int, each func(add func(v doc.Value, id int64))) {
 	all := make([]pair, 0, n)
-	each(func(v doc.Value, id int64) { all = append(all, pair{doc.SortKey(v), id}) })
+	each(func(v doc.Value, id int64) { all = append(all, pair{x.key(v), id}) })
 	x.pairs.load(all)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 
 	"pgregory.net/rapid"
@@ -16,7 +17,10 @@ import (
 
 // drawValue draws values of all kinds that often share a key or are equal.
 func drawValue(t *rapid.T, label string) doc.Value {
-	texts := []string{"", "a", "a\x00", "abcdefg", "abcdefgh", "abcdefghi", "abcdefgz", "abcdefg\x00", "b"}
+	texts := []string{
+		"", "a", "a\x00", "abcdefg", "abcdefgh", "abcdefghi", "abcdefgz", "abcdefg\x00", "b",
+		"A", "ä", "a\u0308", "B", "ABCDEFGH", "abcdefgH", "abcdéfgh", "ı", "i", "ç", "c\u0327", "ж", "日本語テキスト",
+	}
 	numbers := []string{
 		"0", "-0.0", "1", "1.0", "1.5", "-1", "1e300", "-1e300", "9007199254740993", "9007199254740992.0", "0.1",
 		"0.10000000000000001", "0.100000000000000005551115123125782702", "9223372036854775807", "9223372036854775808", "1e400", "-1e400", "5e-324",
@@ -46,15 +50,18 @@ func drawValue(t *rapid.T, label string) doc.Value {
 
 // sortedTwin is a Sorted beside the naive model of it.
 type sortedTwin struct {
-	x      *Sorted
-	values map[int64]doc.Value
+	x       *Sorted
+	collate collation.Collation
+	values  map[int64]doc.Value
 }
 
-func newSortedTwin() *sortedTwin {
-	w := &sortedTwin{values: map[int64]doc.Value{}}
-	w.x = NewSorted(func(id int64) doc.Value { return w.values[id] })
+func newSortedTwin(c collation.Collation) *sortedTwin {
+	w := &sortedTwin{collate: c, values: map[int64]doc.Value{}}
+	w.x = NewCollated(c, func(id int64) doc.Value { return w.values[id] })
 	return w
 }
+
+func (w *sortedTwin) compare(a, b doc.Value) int { return doc.CompareBy(w.collate, a, b) }
 
 func (w *sortedTwin) put(id int64, v doc.Value) {
 	if old, ok := w.values[id]; ok {
@@ -75,14 +82,14 @@ func (w *sortedTwin) remove(id int64) {
 func (w *sortedTwin) scan(lo, hi Bound, desc bool) []int64 {
 	var ids []int64
 	for id, v := range w.values {
-		above := lo.Unbounded || doc.Compare(v, lo.Value) > 0 || lo.Inclusive && doc.Compare(v, lo.Value) == 0
-		below := hi.Unbounded || doc.Compare(v, hi.Value) < 0 || hi.Inclusive && doc.Compare(v, hi.Value) == 0
+		above := lo.Unbounded || w.compare(v, lo.Value) > 0 || lo.Inclusive && w.compare(v, lo.Value) == 0
+		below := hi.Unbounded || w.compare(v, hi.Value) < 0 || hi.Inclusive && w.compare(v, hi.Value) == 0
 		if above && below {
 			ids = append(ids, id)
 		}
 	}
 	slices.SortFunc(ids, func(a, b int64) int {
-		c := doc.Compare(w.values[a], w.values[b])
+		c := w.compare(w.values[a], w.values[b])
 		if desc {
 			c = -c
 		}
@@ -123,7 +130,7 @@ func drawBound(t *rapid.T, label string) Bound {
 
 func TestSortedAgreesWithAScan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newSortedTwin()
+		w := newSortedTwin(rapid.SampledFrom([]collation.Collation{collation.None, collation.Root, collation.Turkish}).Draw(t, "collation"))
 		id := func(t *rapid.T) int64 { return rapid.Int64Range(1, 1500).Draw(t, "id") }
 		t.Repeat(map[string]func(*rapid.T){
 			"put":    func(t *rapid.T) { w.put(id(t), drawValue(t, "value")) },
@@ -137,7 +144,7 @@ func TestSortedAgreesWithAScan(t *testing.T) {
 			"put many that share a key": func(t *rapid.T) {
 				from := id(t)
 				for i := range rapid.Int64Range(1, 700).Draw(t, "n") {
-					w.put(from+i, doc.TextValue(fmt.Appendf(nil, "abcdefg%d", i*7919%97)))
+					w.put(from+i, doc.TextValue(fmt.Appendf(nil, "abcdefg%s%d", []string{"x", "X", "é", "e"}[i%4], i*7919%97)))
 				}
 			},
 			"remove many": func(t *rapid.T) {
@@ -179,7 +186,7 @@ func checkPages(t *rapid.T, x *pairs) {
 }
 
 func TestSortedTakesATwiceAddedEntryOnce(t *testing.T) {
-	w := newSortedTwin()
+	w := newSortedTwin(collation.None)
 	w.values[7] = doc.IntValue(1)
 	w.x.Add(doc.IntValue(1), 7)
 	w.x.Add(doc.IntValue(1), 7)
