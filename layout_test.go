@@ -29,11 +29,11 @@ var mayImport = map[string][]string{
 		"fenec/engine/wal", "fenec/internal/http1", "fenec/internal/vfs",
 	},
 	"fenec/engine": {
-		"fenec/engine/query", "fenec/engine/query/syntax", "fenec/engine/index", "fenec/engine/index/hnsw", "fenec/engine/wal",
+		"fenec/engine/query", "fenec/engine/query/syntax", "fenec/engine/index", "fenec/engine/index/hnsw", "fenec/engine/index/text", "fenec/engine/wal",
 		"fenec/engine/doc", "fenec/engine/collation", "fenec/engine/vector", "fenec/engine/fail", "fenec/internal/vfs",
 	},
 	"fenec/engine/query": {
-		"fenec/engine/query/syntax", "fenec/engine/index", "fenec/engine/index/hnsw", "fenec/engine/doc", "fenec/engine/collation", "fenec/engine/vector", "fenec/engine/fail",
+		"fenec/engine/query/syntax", "fenec/engine/index", "fenec/engine/index/hnsw", "fenec/engine/index/text", "fenec/engine/doc", "fenec/engine/collation", "fenec/engine/vector", "fenec/engine/fail",
 	},
 	"fenec/engine/query/syntax":  {"fenec/engine/doc", "fenec/engine/collation", "fenec/engine/vector", "fenec/engine/fail"},
 	"fenec/engine/index":         {"fenec/engine/doc", "fenec/engine/collation", "fenec/engine/vector", "fenec/engine/fail"},
