@@ -30,8 +30,8 @@ func TestExpiredDocumentsAreGoneAtOnceAndDeletedLater(t *testing.T) {
 	if got := r.want(200, "GET", "/t/acme/c", "").body; got != `[{"id":2,"n":2,"at":null}]` {
 		t.Errorf("at its time the row is still in %s", got)
 	}
-	const schema = `[{"name":"c","fields":[{"name":"n","type":"int","required":false,"index":"@unique"},` +
-		`{"name":"at","type":"timestamp","required":false,"index":"@ttl(1m)"}],"paths":[],"documents":1}]`
+	const schema = `[{"name":"c","fields":[{"name":"n","type":"int","required":false,"collate":null,"index":"@unique"},` +
+		`{"name":"at","type":"timestamp","required":false,"collate":null,"index":"@ttl(1m)"}],"paths":[],"documents":1}]`
 	if got := r.want(200, "GET", "/t/acme/collections", "").body; got != schema {
 		t.Errorf("the collections are %s, want %s", got, schema)
 	}

@@ -66,8 +66,9 @@ func appendSchema(dst []byte, info engine.CollectionInfo, counts bool) []byte {
 		dst = doc.AppendQuoted(dst, []byte(f.Type.String()))
 		dst = append(dst, `,"required":`...)
 		dst = strconv.AppendBool(dst, f.Required)
-		dst = append(dst, `,"index":`...)
-		dst = append(appendIndex(dst, f.Index.String()), '}')
+		dst = appendDeclared(append(dst, `,"collate":`...), f.Collate.String())
+		dst = appendDeclared(append(dst, `,"index":`...), f.Index.String())
+		dst = append(dst, '}')
 	}
 	dst = append(dst, `],"paths":[`...)
 	for i, p := range info.Schema.Paths {
@@ -76,8 +77,8 @@ func appendSchema(dst []byte, info engine.CollectionInfo, counts bool) []byte {
 		}
 		dst = append(dst, `{"path":`...)
 		dst = doc.AppendQuoted(dst, []byte(p.Path))
-		dst = append(dst, `,"index":`...)
-		dst = append(appendIndex(dst, p.Index.String()), '}')
+		dst = appendDeclared(append(dst, `,"index":`...), p.Index.String())
+		dst = append(dst, '}')
 	}
 	dst = append(dst, ']')
 	if counts {
@@ -87,12 +88,12 @@ func appendSchema(dst []byte, info engine.CollectionInfo, counts bool) []byte {
 	return append(dst, '}')
 }
 
-// appendIndex appends an index as a statement names it, or null.
-func appendIndex(dst []byte, name string) []byte {
-	if name == "" {
+// appendDeclared appends a collation or index as a statement names it, or null where there is none.
+func appendDeclared(dst []byte, word string) []byte {
+	if word == "" {
 		return append(dst, "null"...)
 	}
-	return doc.AppendQuoted(dst, []byte(name))
+	return doc.AppendQuoted(dst, []byte(word))
 }
 
 func (c *call) appendStatements(dst []byte) []byte {
@@ -106,6 +107,9 @@ func (c *call) appendStatements(dst []byte) []byte {
 			dst = append(append(append(dst, f.Name...), ' '), f.Type.String()...)
 			if f.Required {
 				dst = append(dst, " required"...)
+			}
+			if order := f.Collate.String(); order != "" {
+				dst = append(append(dst, " collate "...), order...)
 			}
 			if f.Index.Kind != 0 {
 				dst = append(append(dst, ' '), f.Index.String()...)

@@ -112,6 +112,14 @@ func (t Type) appendFloats(dst []byte, v Value, what string) ([]byte, error) {
 	return dst, nil
 }
 
+// AppendFloats appends numbers, which are finite, as the bytes of a VectorValue.
+func AppendFloats(dst []byte, v []float32) []byte {
+	for _, f := range v {
+		dst = appendFloat32Bytes(dst, f)
+	}
+	return dst
+}
+
 func appendFloat32Bytes(dst []byte, f float32) []byte {
 	return binary.LittleEndian.AppendUint32(dst, math.Float32bits(f+0)) // -0 becomes 0
 }

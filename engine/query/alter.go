@@ -19,7 +19,7 @@ func (c *compiler) addField(st *syntax.AddField) error {
 	if schema.Slots >= doc.MaxSlots {
 		return errorAt(fail.Invalid, d.Name.Pos, "%s has had %d fields, dropped ones too, and can have no more", schema.Name, schema.Slots)
 	}
-	if err := indexable(d.Index.Kind, d.Type, "field "+d.Name.Text, false, d.Name.Pos); err != nil {
+	if err := declared(d); err != nil {
 		return err
 	}
 	if err := oneTTL(schema, d.Index.Kind, fail.Conflict, d.Name.Pos); err != nil {

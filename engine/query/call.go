@@ -23,13 +23,11 @@ var functions = map[string]function{
 	"abs":       absFunction,
 	"round":     roundFunction,
 	"bucket":    bucketFunction,
+	"norm":      normFunction,
+	"normalize": normalizeFunction,
 }
 
 func (c *compiler) call(e *syntax.Call) (node, error) {
-	compile, ok := functions[e.Name]
-	if !ok {
-		return node{}, errorAt(fail.Unsupported, e.Pos, "the function %s comes with a later version", e.Name)
-	}
 	args := make([]node, len(e.Args))
 	constant := true
 	for i, a := range e.Args {
@@ -38,6 +36,10 @@ func (c *compiler) call(e *syntax.Call) (node, error) {
 			return node{}, err
 		}
 		constant = constant && args[i].constant
+	}
+	compile, ok := functions[e.Name]
+	if !ok {
+		return c.measure(e, args[0], args[1])
 	}
 	n, err := compile(args, e.Pos)
 	n.constant, n.pos = constant, e.Pos
@@ -83,9 +85,9 @@ func textFunction(name string, each func(rune) rune) function {
 }
 
 // lenFunction counts the characters of a text, the bytes of bytes, the items of a list, the keys of an
-// object.
+// object, the numbers of a vector.
 func lenFunction(args []node, pos syntax.Pos) (node, error) {
-	if err := wants("len", "text, bytes, a list or an object", args[0], doc.Text, doc.Bytes, doc.List, doc.Object); err != nil {
+	if err := wants("len", "text, bytes, a list, an object or a vector", args[0], doc.Text, doc.Bytes, doc.List, doc.Object, doc.Vector); err != nil {
 		return node{}, err
 	}
 	eval := args[0].as(doc.Text).eval
@@ -100,8 +102,10 @@ func lenFunction(args []node, pos syntax.Pos) (node, error) {
 			return doc.IntValue(int64(len(v.B)))
 		case doc.List, doc.Object:
 			return doc.IntValue(int64(doc.Raw(v.B).Count()))
+		case doc.Vector:
+			return doc.IntValue(int64(v.Dim()))
 		}
-		return f.fail(pos, "len wants text, bytes, a list or an object, got %s", v.Kind)
+		return f.fail(pos, "len wants text, bytes, a list, an object or a vector, got %s", v.Kind)
 	}}, nil
 }
 

@@ -46,28 +46,32 @@ func (c *compiler) describe(st *syntax.Describe) error {
 		f.out = append(f.out, '[')
 		for i := range schema.Fields {
 			field := &schema.Fields[i]
-			f.describe(field.Name, field.Type, field.Required, field.Index.String())
+			f.describe(field.Name, field.Type, field.Required, field.Collate.String(), field.Index.String())
 		}
 		for _, p := range schema.Paths {
-			f.describe(p.Path, doc.Type{Kind: doc.TypeJSON}, false, p.Index.String())
+			f.describe(p.Path, doc.Type{Kind: doc.TypeJSON}, false, "", p.Index.String())
 		}
 		return f.answer(), nil
 	}
 	return nil
 }
 
-func (f *frame) describe(name string, t doc.Type, required bool, index string) {
+func (f *frame) describe(name string, t doc.Type, required bool, collate, index string) {
 	out := append(f.next(), `{"field":`...)
 	out = doc.AppendQuoted(out, []byte(name))
 	out = append(out, `,"type":`...)
 	out = doc.AppendQuoted(out, []byte(t.String()))
 	out = append(out, `,"required":`...)
 	out = strconv.AppendBool(out, required)
-	out = append(out, `,"collate":null,"index":`...)
-	if index == "" {
-		out = append(out, "null"...)
-	} else {
-		out = doc.AppendQuoted(out, []byte(index))
-	}
+	out = appendDeclared(append(out, `,"collate":`...), collate)
+	out = appendDeclared(append(out, `,"index":`...), index)
 	f.out = append(out, '}')
+}
+
+// appendDeclared appends what a statement declares with that word, or null where it declares nothing.
+func appendDeclared(out []byte, word string) []byte {
+	if word == "" {
+		return append(out, "null"...)
+	}
+	return doc.AppendQuoted(out, []byte(word))
 }

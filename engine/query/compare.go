@@ -4,25 +4,28 @@ import (
 	"math"
 
 	"fenec/engine/doc"
+	"fenec/engine/fail"
 	"fenec/engine/index"
 	"fenec/engine/query/syntax"
+	"fenec/engine/vector"
 )
 
 // operand is the constant side of a comparison with a column, made once a run.
 type operand struct {
-	value  doc.Value   // converted to the column's type
-	null   bool        // the constant is null: the comparison is unknown
-	first  int64       // of an int, timestamp or id column: the least value that makes the relation true,
-	last   int64       // and the greatest; of != those that make it false
-	values []doc.Value // of in: the members but null, ascending, none twice
-	ints   []int64     // of in on an int, timestamp or id column: the same members
-	folded []byte      // of ~: the text, folded
-	lo, hi index.Bound // the column's values that make the relation true; unused by !=
+	value  doc.Value      // converted to the column's type
+	null   bool           // the constant is null: the comparison is unknown
+	first  int64          // of an int, timestamp or id column: the least value that makes the relation true,
+	last   int64          // and the greatest; of != those that make it false
+	values []doc.Value    // of in: the members but null, ascending, none twice
+	ints   []int64        // of in on an int, timestamp or id column: the same members
+	folded []byte         // of ~: the text, folded
+	scorer *vector.Scorer // of cosine, l2 and dot: against value
+	lo, hi index.Bound    // the column's values that make the relation true; unused by !=
 }
 
 func (o *operand) reset() {
 	clear(o.values)
-	*o = operand{values: kept(o.values), ints: kept(o.ints), folded: kept(o.folded)}
+	*o = operand{values: kept(o.values), ints: kept(o.ints), folded: kept(o.folded), scorer: o.scorer}
 }
 
 var relations = map[syntax.Op]relation{
@@ -45,6 +48,9 @@ func (c *compiler) binary(e *syntax.Binary) (node, *probe, error) {
 	}
 	switch e.Op {
 	case syntax.Eq, syntax.Ne, syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge:
+		if err := inOrder(e.Op, x, y, e.Pos); err != nil {
+			return node{}, nil, err
+		}
 		n, p := c.compare(relations[e.Op], x, y, e.Pos)
 		return n, p, nil
 	case syntax.In:
@@ -62,6 +68,19 @@ func (c *compiler) binary(e *syntax.Binary) (node, *probe, error) {
 	return n, nil, err
 }
 
+// inOrder refuses < and the like between vectors, which can be told apart but have no order.
+func inOrder(op syntax.Op, x, y node, pos syntax.Pos) error {
+	for _, n := range [...]node{x, y} {
+		if hasNoOrder(n.kind) && !relations[op].equality() {
+			return errorAt(fail.Invalid, pos, "%s wants values that have an order, got %s: vectors are compared by = and != alone", opText[op], n.kind)
+		}
+	}
+	return nil
+}
+
+// hasNoOrder reports whether values of a kind can be told apart but not put in an order that means something.
+func hasNoOrder(k doc.Kind) bool { return k == doc.Vector || k == doc.Sparse }
+
 // compare compiles x related to y.
 func (c *compiler) compare(rel relation, x, y node, pos syntax.Pos) (node, *probe) {
 	if x.constant && y.column != nil {
@@ -78,6 +97,10 @@ func (c *compiler) compare(rel relation, x, y node, pos syntax.Pos) (node, *prob
 		y = c.asTimestamp(y)
 	case x.constant && y.kind == doc.Timestamp && x.kind != doc.Timestamp:
 		x = c.asTimestamp(x)
+	case y.constant && x.kind == doc.Vector && y.kind != doc.Vector:
+		y = c.asVector(y)
+	case x.constant && y.kind == doc.Vector && x.kind != doc.Vector:
+		x = c.asVector(x)
 	case x.constant != y.constant:
 		x, y = c.once(x), c.once(y)
 	}
@@ -124,6 +147,16 @@ func (c *compiler) asTimestamp(n node) node {
 		return placed(pos, err)
 	})
 	return node{eval: func(f *frame) doc.Value { return f.operands[i].value }, kind: doc.Timestamp, constant: true, pos: pos}
+}
+
+// asVector reads a constant that is compared with a vector as one, once a run.
+func (c *compiler) asVector(n node) node {
+	given, pos := n.given(), n.pos
+	i := c.bind(func(f *frame, o *operand) error {
+		o.value = f.asVector("the value", given(f), pos)
+		return f.take()
+	})
+	return node{eval: func(f *frame) doc.Value { return f.operands[i].value }, kind: doc.Vector, constant: true, pos: pos}
 }
 
 // related compares two values, neither null.

@@ -3,6 +3,7 @@ package query
 import (
 	"strings"
 
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/engine/query/syntax"
@@ -38,11 +39,12 @@ func (c *compiler) createCollection(st *syntax.CreateCollection) error {
 	if len(st.Fields) > doc.MaxSlots {
 		return errorAt(fail.Invalid, st.Name.Pos, "a collection has %d fields at most, got %d", doc.MaxSlots, len(st.Fields))
 	}
-	for i, d := range st.Fields {
+	for i := range st.Fields {
+		d := &st.Fields[i]
 		if err := fieldName(d.Name); err != nil {
 			return err
 		}
-		if err := indexable(d.Index.Kind, d.Type, "field "+d.Name.Text, false, d.Name.Pos); err != nil {
+		if err := declared(d); err != nil {
 			return err
 		}
 		if err := oneTTL(schema, d.Index.Kind, fail.Invalid, d.Name.Pos); err != nil {
@@ -79,14 +81,35 @@ func fieldName(n syntax.Name) error {
 	return nil
 }
 
+// declared refuses a field whose type, collation and index do not go together.
+func declared(d *syntax.FieldDef) error {
+	what := "field " + d.Name.Text
+	if d.Collate != collation.None && d.Type.Kind != doc.TypeText {
+		return errorAt(fail.Invalid, d.Name.Pos, "collate goes on text, and %s is %s", what, d.Type)
+	}
+	return indexable(d.Index.Kind, d.Type, what, false, d.Name.Pos)
+}
+
+// homes are the types of the fields that some indexes go on, on no others and on no path.
+var homes = map[doc.IndexKind]struct {
+	kind doc.TypeKind
+	name string
+}{
+	doc.IndexTTL:      {doc.TypeTimestamp, "a timestamp"},
+	doc.IndexText:     {doc.TypeText, "a text"},
+	doc.IndexHNSW:     {doc.TypeVector, "a vector"},
+	doc.IndexInverted: {doc.TypeSparse, "a sparse vector"},
+}
+
 // indexable refuses an index on values it cannot hold. 0 is no index.
 func indexable(k doc.IndexKind, t doc.Type, what string, path bool, pos syntax.Pos) error {
+	home, only := homes[k]
 	switch {
-	case k == doc.IndexTTL && path:
-		return errorAt(fail.Invalid, pos, "@ttl goes on a timestamp, and %s is a path into json", what)
-	case k == doc.IndexTTL && t.Kind != doc.TypeTimestamp:
-		return errorAt(fail.Invalid, pos, "@ttl goes on a timestamp, and %s is %s", what, t)
-	case k == 0 || path:
+	case only && path:
+		return errorAt(fail.Invalid, pos, "%s goes on %s, and %s is a path into json", k, home.name, what)
+	case only && t.Kind != home.kind:
+		return errorAt(fail.Invalid, pos, "%s goes on %s, and %s is %s", k, home.name, what, t)
+	case k == 0 || path || only:
 		return nil
 	}
 	switch t.Kind {
@@ -94,6 +117,10 @@ func indexable(k doc.IndexKind, t doc.Type, what string, path bool, pos syntax.P
 		return errorAt(fail.Invalid, pos, "%s goes on a scalar or on a path into json, and %s is json", k, what)
 	case doc.TypeList:
 		return errorAt(fail.Invalid, pos, "%s goes on a scalar, and %s is %s", k, what, t)
+	case doc.TypeVector:
+		return errorAt(fail.Invalid, pos, "%s goes on a scalar, and %s is %s: the index of a vector is @hnsw", k, what, t)
+	case doc.TypeSparse:
+		return errorAt(fail.Invalid, pos, "%s goes on a scalar, and %s is %s: the index of a sparse vector is @inverted", k, what, t)
 	case doc.TypeBool, doc.TypeBytes:
 		if k == doc.IndexSorted {
 			return errorAt(fail.Invalid, pos, "@sorted goes on int, float, timestamp, text or a path into json, and %s is %s", what, t)

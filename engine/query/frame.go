@@ -27,10 +27,11 @@ type frame struct {
 	now    int64 // epoch milliseconds
 	err    error
 
-	operands []operand // what binds made of the run's constants
-	arena    []byte    // bytes of values made by expressions: constants up to mark, then the row's
-	mark     int
-	fold     []byte // scratch of one ~
+	operands  []operand // what binds made of the run's constants
+	arena     []byte    // bytes of values made by expressions: constants up to mark, then the row's
+	mark      int
+	fold      []byte // scratch of one ~
+	measuring measuring
 
 	doc  doc.Document // the row
 	out  []byte       // the answer so far

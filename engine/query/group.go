@@ -124,6 +124,9 @@ func (c *compiler) aggregate(g *groupPlan, e *syntax.Aggregate) (int, error) {
 		if k := a.column.typ.Kind; (a.name == "sum" || a.name == "avg") && k != doc.TypeInt && k != doc.TypeFloat {
 			return 0, errorAt(fail.Invalid, e.Arg.Pos, "%s wants a field of int or float, and %s is %s", a.name, e.Arg.Text, a.column.typ)
 		}
+		if a.extreme() && hasNoOrder(kindOf(a.column.typ)) {
+			return 0, errorAt(fail.Invalid, e.Arg.Pos, "%s wants values that have an order, and %s is %s", a.name, e.Arg.Text, a.column.typ)
+		}
 	}
 	for i := range g.aggregates {
 		if g.aggregates[i].text == a.text {

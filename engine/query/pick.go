@@ -61,6 +61,9 @@ func (c *compiler) order(p *picker, order []syntax.OrderKey) error {
 		if n.column == nil {
 			return errorAt(fail.Invalid, n.pos, "order wants a field or a path")
 		}
+		if hasNoOrder(n.kind) {
+			return errorAt(fail.Invalid, n.pos, "order wants values that have an order, and %s is %s: near answers the nearest first", n.column.name, n.column.typ)
+		}
 		if len(p.keys) == 0 || !p.keys[len(p.keys)-1].column.id {
 			p.keys = append(p.keys, orderKey{column: n.column, desc: k.Desc})
 		}
