@@ -6,6 +6,8 @@ import (
 
 	"fenec/engine/doc"
 	"fenec/engine/index"
+	"fenec/engine/index/hnsw"
+	"fenec/engine/index/text"
 	"fenec/engine/query/syntax"
 )
 
@@ -51,15 +53,18 @@ func newSegment(t testing.TB, rows int64) *segment {
 	return s
 }
 
-func (s *segment) Table(string) Table             { return s }
-func (s *segment) Schema() *doc.Schema            { return s.schema }
-func (s *segment) Len() int                       { return s.ids.Len() }
-func (s *segment) Hash(string) *index.Hash        { return nil }
-func (s *segment) Sorted(string) *index.Sorted    { return s.sorted }
-func (s *segment) NextID(string) int64            { return s.ids.Last() + 1 }
-func (s *segment) TakeID(string, int64)           {}
-func (s *segment) Put(string, doc.Document) error { s.puts++; return nil }
-func (s *segment) EndStatement() error            { return nil }
+func (s *segment) Table(string) Table              { return s }
+func (s *segment) Schema() *doc.Schema             { return s.schema }
+func (s *segment) Len() int                        { return s.ids.Len() }
+func (s *segment) Hash(string) *index.Hash         { return nil }
+func (s *segment) Sorted(string) *index.Sorted     { return s.sorted }
+func (s *segment) Vectors(string) *hnsw.Graph      { return nil }
+func (s *segment) Text(string) *text.Index         { return nil }
+func (s *segment) Inverted(string) *index.Inverted { return nil }
+func (s *segment) NextID(string) int64             { return s.ids.Last() + 1 }
+func (s *segment) TakeID(string, int64)            {}
+func (s *segment) Put(string, doc.Document) error  { s.puts++; return nil }
+func (s *segment) EndStatement() error             { return nil }
 func (s *segment) Get(id int64) doc.Document {
 	ref, ok := s.ids.Get(id)
 	if !ok {

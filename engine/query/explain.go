@@ -46,6 +46,11 @@ func (g *getPlan) steps(f *frame, rows int) {
 		g.groupSteps(f, rows)
 		return
 	}
+	if g.search != nil {
+		g.search.steps(f, rows)
+		g.unindexedTerms(f)
+		return
+	}
 	r := w.route
 	matched, note := w.matched, r.note()
 	if w.sink == nil {
@@ -75,11 +80,7 @@ func (g *getPlan) steps(f *frame, rows int) {
 	for i := range g.pick.walked {
 		g.passedOver(f, &g.pick.walked[i])
 	}
-	for _, t := range g.pick.terms {
-		if why := g.unindexed(f, t); why != "" {
-			f.step("not used", "", -1, -1, why)
-		}
-	}
+	g.unindexedTerms(f)
 	for _, k := range g.pick.keys {
 		if w.sorts && !k.column.id && !indexOn(w.table.Schema(), k.column.name).Ordered() {
 			f.step("not used", "", -1, -1, "order by "+k.column.name+": it has no @sorted index")
@@ -87,6 +88,15 @@ func (g *getPlan) steps(f *frame, rows int) {
 	}
 	if w.sorts && len(g.pick.keys) > 1 {
 		f.step("not used", "", -1, -1, "an index gives the order of one key, and the order has more")
+	}
+}
+
+// unindexedTerms says of each term that no index could answer why that is.
+func (g *getPlan) unindexedTerms(f *frame) {
+	for _, t := range g.pick.terms {
+		if why := g.unindexed(f, t); why != "" {
+			f.step("not used", "", -1, -1, why)
+		}
 	}
 }
 

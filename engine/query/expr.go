@@ -95,7 +95,7 @@ func (c *compiler) expr(e syntax.Expr) (node, error) {
 		}
 		return c.groupNode(cell, e.Pos), nil
 	}
-	return node{}, errorAt(fail.Unsupported, e.Position(), "this expression comes with a later version")
+	return node{}, errorAt(fail.Invalid, e.Position(), "a get in parentheses stands behind in only")
 }
 
 func literal(v doc.Value, pos syntax.Pos) node {

@@ -40,6 +40,7 @@ type frame struct {
 	walk   walk
 	group  groupRun
 	inner  []innerRun
+	search searchRun
 	levels []levelRun
 	sorter sorter
 	build  doc.Builder
@@ -53,6 +54,7 @@ type frame struct {
 	onFirst    func(doc.Document) bool
 	onWalkID   func(int64) bool
 	onGatherID func(int64) bool
+	onAccept   func(int64) bool
 }
 
 // bind computes the constants of one comparison before the first row.
@@ -66,6 +68,7 @@ func newFrame(p *Plan) *frame {
 	f.onFirst = f.keepFirst
 	f.onWalkID = f.visitID
 	f.onGatherID = f.gatherID
+	f.onAccept = f.accept
 	return f
 }
 
@@ -101,6 +104,7 @@ func (f *frame) end() {
 		f.levels[i].reset()
 	}
 	f.walk.reset()
+	f.search.reset()
 	f.group = groupRun{}
 	f.sorter.reset()
 }

@@ -19,7 +19,7 @@ type generator struct {
 // constant spells a value, or makes it the statement's next parameter.
 func (g generator) constant(v any) string {
 	if g.params == nil || !g.chance("parameter", 30) {
-		return text(v)
+		return spelled(v)
 	}
 	if g.chance("null parameter", 15) {
 		v = nil
@@ -116,7 +116,7 @@ func (g generator) document() map[string]any {
 
 func (g generator) number(depth int) string {
 	if depth <= 0 {
-		return g.pick("number", "n", "m", "x", "id", "n", "m", "x", text(g.int()), text(g.float()), "null")
+		return g.pick("number", "n", "m", "x", "id", "n", "m", "x", spelled(g.int()), spelled(g.float()), "null")
 	}
 	switch rapid.IntRange(0, 7).Draw(g.t, "number form") {
 	case 0:
@@ -141,7 +141,7 @@ func (g generator) text(depth int) string {
 	if depth > 0 && g.chance("text form", 40) {
 		return fmt.Sprintf("%s(%s)", g.pick("function", "lower", "upper"), g.text(depth-1))
 	}
-	return g.pick("text", "s", "u", "s", text(g.textValue()))
+	return g.pick("text", "s", "u", "s", spelled(g.textValue()))
 }
 
 func (g generator) time(depth int) string {
@@ -153,7 +153,7 @@ func (g generator) time(depth int) string {
 			return fmt.Sprintf("bucket(%s, %s)", g.time(depth-1), g.pick("span", "m", "1000", "86400000"))
 		}
 	}
-	return g.pick("time", "t", "t", "now()", "timestamp("+text(g.instant())+")")
+	return g.pick("time", "t", "t", "now()", "timestamp("+spelled(g.instant())+")")
 }
 
 func (g generator) jsonPath() string {
@@ -174,7 +174,7 @@ func (g generator) scalarValue() any {
 	return int64(1)
 }
 
-func (g generator) scalar() string { return text(g.scalarValue()) }
+func (g generator) scalar() string { return spelled(g.scalarValue()) }
 
 // comparison draws one condition without logic.
 func (g generator) comparison(depth int) string {
@@ -216,9 +216,9 @@ func (g generator) comparison(depth int) string {
 	case 9:
 		return g.pick("null", "n", "x", "s", "u", "t", "b", "l", "j", "j.v", "id") + g.pick("is", " is null", " is not null")
 	case 10:
-		return g.pick("text", "s", "u", "j.v", "j.w") + " ~ " + g.pick("sub", text(g.textValue()), "lower(s)", "u")
+		return g.pick("text", "s", "u", "j.v", "j.w") + " ~ " + g.pick("sub", spelled(g.textValue()), "lower(s)", "u")
 	case 11:
-		return g.pick("list", "l has "+g.pick("item", text(g.int()), "n", "1.0"), "j.v has "+g.scalar(), "j has 1")
+		return g.pick("list", "l has "+g.pick("item", spelled(g.int()), "n", "1.0"), "j.v has "+g.scalar(), "j has 1")
 	case 12:
 		return g.pick("flag", "b", "b = true", "b != true", "b = false", "j.v", "true")
 	}
@@ -241,7 +241,7 @@ func (g generator) membership() string {
 	if g.chance("inner get", 25) {
 		return g.innerMembership()
 	}
-	column, item := "n", func() string { return text(g.int()) }
+	column, item := "n", func() string { return spelled(g.int()) }
 	switch g.pick("in", "n", "m", "x", "s", "u", "t", "j", "id") {
 	case "m":
 		column, item = "m", func() string { return g.pick("item", "0", "1.0", "2", "3") }
@@ -250,9 +250,9 @@ func (g generator) membership() string {
 	case "s":
 		column, item = "s", func() string { return g.constant(g.textValue()) }
 	case "u":
-		column, item = "u", func() string { return text(g.textValue()) }
+		column, item = "u", func() string { return spelled(g.textValue()) }
 	case "t":
-		column, item = "t", func() string { return text(g.instant()) }
+		column, item = "t", func() string { return spelled(g.instant()) }
 	case "j":
 		column, item = g.jsonPath(), g.scalar
 	case "id":
@@ -324,7 +324,7 @@ func (g generator) page() string {
 func put(d map[string]any) string {
 	var items []string
 	for _, field := range keys(d) {
-		items = append(items, field+": "+text(d[field]))
+		items = append(items, field+": "+spelled(d[field]))
 	}
 	return "put c {" + strings.Join(items, ", ") + "}"
 }

@@ -13,6 +13,7 @@ type getPlan struct {
 	pick       *picker
 	show       *projection // nil of a count and of groups
 	groups     *groupPlan  // nil where the rows are documents
+	search     *searchPlan // nil where the rows have no scores
 	levels     []*level    // of lookups, outermost first
 	emit       func(f *frame) bool
 }
@@ -64,8 +65,21 @@ func (c *compiler) getPlan(st *syntax.Get) (*getPlan, error) {
 		}
 		g.emit = g.emitWithChildren
 	}
-	g.pick, err = c.picker(st.Where, st.Order, st.Limit, st.Offset, further...)
+	if g.pick, err = c.picker(st.Where, st.Order, st.Limit, st.Offset, further...); err != nil {
+		return nil, err
+	}
+	if g.search, err = c.search(g, st); g.search != nil {
+		g.emit = g.search.emit
+	}
 	return g, err
+}
+
+// each calls emit for each of the rows, f.doc being the row, in order, until it is false. Not of groups.
+func (g *getPlan) each(f *frame, t Table, emit func(f *frame) bool) error {
+	if g.search != nil {
+		return g.search.each(f, t, emit)
+	}
+	return g.pick.each(f, t, emit)
 }
 
 // table is a collection a plan was made for.
@@ -98,7 +112,7 @@ func (g *getPlan) run(f *frame, s Reader) (Result, error) {
 		return Result{Kind: Rows, Body: append(out, "}]"...), Rows: 1}, nil
 	}
 	f.out = append(f.out, '[')
-	if err := g.pick.each(f, t, g.emit); err != nil {
+	if err := g.each(f, t, g.emit); err != nil {
 		return Result{}, err
 	}
 	return f.answer(), nil

@@ -163,7 +163,7 @@ func showGroups(params []any, get *syntax.Get, made []map[string]any) string {
 	for _, group := range kept {
 		var fields []string
 		for _, item := range get.Select {
-			fields = append(fields, fmt.Sprintf("%q:%s", item.As, text(group[item.As])))
+			fields = append(fields, fmt.Sprintf("%q:%s", item.As, spelled(group[item.As])))
 		}
 		out = append(out, "{"+strings.Join(fields, ",")+"}")
 	}

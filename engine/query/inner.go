@@ -126,7 +126,7 @@ func (in *innerPlan) each(outer *frame, add func(doc.Value) error) error {
 		n = len(rows)
 	} else {
 		item := &in.get.show.items[0]
-		err := in.get.pick.each(f, t, func(f *frame) bool {
+		err := in.get.each(f, t, func(f *frame) bool {
 			v := item.value(f)
 			if f.err == nil {
 				f.err = add(v)
@@ -139,7 +139,10 @@ func (in *innerPlan) each(outer *frame, add func(doc.Value) error) error {
 		}
 	}
 	run := innerRun{collection: in.get.collection, tested: f.walk.tested, values: n}
-	if f.walk.route != nil {
+	switch {
+	case in.get.search != nil:
+		run.index = in.get.search.indexName(f)
+	case f.walk.route != nil:
 		run.index = f.walk.route.indexName()
 	}
 	outer.inner = append(append(outer.inner, f.inner...), run)

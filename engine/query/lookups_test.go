@@ -135,7 +135,7 @@ func (f *family) show(t *rapid.T, rows []map[string]any, items []syntax.SelectIt
 	for _, row := range rows {
 		var fields []string
 		for _, item := range items {
-			fields = append(fields, fmt.Sprintf("%q:%s", item.As, text(row[item.As])))
+			fields = append(fields, fmt.Sprintf("%q:%s", item.As, spelled(row[item.As])))
 		}
 		if len(levels) > 0 {
 			l := &levels[0]

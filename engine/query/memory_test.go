@@ -10,9 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/engine/index"
+	"fenec/engine/index/hnsw"
+	"fenec/engine/index/text"
 	"fenec/engine/query/syntax"
 )
 
@@ -30,7 +33,8 @@ type memoryTable struct {
 	next   int64
 	hashes map[string]*index.Hash
 	sorted map[string]*index.Sorted
-	reads  int // documents handed out
+	scored map[string]any // the other indexes
+	reads  int            // documents handed out
 }
 
 func newMemory() *memory { return &memory{tables: map[string]*memoryTable{}} }
@@ -153,7 +157,7 @@ func (m *memory) snapshot() *memory {
 }
 
 func (t *memoryTable) changed() {
-	t.hashes, t.sorted = map[string]*index.Hash{}, map[string]*index.Sorted{}
+	t.hashes, t.sorted, t.scored = map[string]*index.Hash{}, map[string]*index.Sorted{}, map[string]any{}
 }
 
 func (t *memoryTable) Schema() *doc.Schema { return t.schema }
@@ -203,13 +207,66 @@ func (t *memoryTable) Sorted(on string) *index.Sorted {
 	}
 	x := t.sorted[on]
 	if x == nil {
-		x = index.NewSorted(func(id int64) doc.Value { return t.value(on, id) })
+		by := collation.None
+		if f := t.schema.Field(on); f != nil {
+			by = f.Collate
+		}
+		x = index.NewCollated(by, func(id int64) doc.Value { return t.value(on, id) })
 		for _, id := range t.ids {
 			x.Add(t.value(on, id), id)
 		}
 		t.sorted[on] = x
 	}
 	return x
+}
+
+// scoredIndex is an index on a field, made where it is not there, of a kind declared; nil of another.
+func scoredIndex[X any](t *memoryTable, on string, kind doc.IndexKind, make func(f *doc.Field) *X) *X {
+	f := t.schema.Field(on)
+	if f == nil || f.Index.Kind != kind {
+		return nil
+	}
+	if t.scored[on] == nil {
+		t.scored[on] = make(f)
+	}
+	return t.scored[on].(*X)
+}
+
+// each calls fn with each value of a field that is not null.
+func (t *memoryTable) each(on string, fn func(v doc.Value, id int64)) {
+	for _, id := range t.ids {
+		if v := t.value(on, id); v.Kind != doc.Null {
+			fn(v, id)
+		}
+	}
+}
+
+func (t *memoryTable) Vectors(on string) *hnsw.Graph {
+	return scoredIndex(t, on, doc.IndexHNSW, func(f *doc.Field) *hnsw.Graph {
+		o := f.Index.HNSW
+		g := hnsw.New(hnsw.Options{Dim: f.Type.Dim, Metric: o.Metric, M: o.M, EFConstruction: o.EFConstruction, Quant: o.Quant},
+			func(id int64, dst []float32) []float32 { return t.value(on, id).Floats(dst) })
+		t.each(on, func(v doc.Value, id int64) { g.Add(id, v.Floats(nil)) })
+		for g.Link(1, math.MaxInt) > 0 {
+		}
+		return g
+	})
+}
+
+func (t *memoryTable) Text(on string) *text.Index {
+	return scoredIndex(t, on, doc.IndexText, func(f *doc.Field) *text.Index {
+		x := text.New(text.Options(f.Index.Text))
+		t.each(on, func(v doc.Value, id int64) { x.Add(id, v.B) })
+		return x
+	})
+}
+
+func (t *memoryTable) Inverted(on string) *index.Inverted {
+	return scoredIndex(t, on, doc.IndexInverted, func(*doc.Field) *index.Inverted {
+		x := &index.Inverted{}
+		t.each(on, func(v doc.Value, id int64) { x.Add(v.Weights(), id) })
+		return x
+	})
 }
 
 // testNow is what now() answers in tests: 2026-01-02T03:04:05.678Z.

@@ -24,7 +24,7 @@ var modelFields = []string{"n", "m", "x", "s", "u", "t", "b", "l", "j"}
 func show(row map[string]any) string {
 	out := fmt.Sprintf(`{"id":%d`, row["id"])
 	for _, field := range modelFields {
-		out += fmt.Sprintf(`,"%s":%s`, field, text(row[field]))
+		out += fmt.Sprintf(`,"%s":%s`, field, spelled(row[field]))
 	}
 	return out + "}"
 }
@@ -182,7 +182,7 @@ func (g generator) item() string {
 	case "l":
 		return "l: " + g.pick("list", "[n, 1]", "[]", "null", "l", "[1, x]", "j.v")
 	default:
-		return field + ": " + g.pick("value", "n", "t", "s", "null", "j.v", "[s, {k: n}]", "{v: j, w: now()}", text(g.json(1)))
+		return field + ": " + g.pick("value", "n", "t", "s", "null", "j.v", "[s, {k: n}]", "{v: j, w: now()}", spelled(g.json(1)))
 	}
 }
 

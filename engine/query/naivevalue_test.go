@@ -174,8 +174,8 @@ func floatNaive(op syntax.Op, a, b any) (any, error) {
 	return r, nil
 }
 
-// text is a value as the answer's JSON spells it.
-func text(v any) string {
+// spelled is a value as the answer's JSON spells it.
+func spelled(v any) string {
 	var b bytes.Buffer
 	writeText(&b, v)
 	return b.String()

@@ -94,8 +94,6 @@ func Prepare(st syntax.Statement, r Reader) (*Plan, error) {
 		err = c.describe(st)
 	case *syntax.Compact:
 		err = c.compact(st)
-	default:
-		err = fail.New(fail.Unsupported, "this statement comes with a later version")
 	}
 	if err != nil {
 		return nil, err

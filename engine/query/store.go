@@ -3,6 +3,8 @@ package query
 import (
 	"fenec/engine/doc"
 	"fenec/engine/index"
+	"fenec/engine/index/hnsw"
+	"fenec/engine/index/text"
 )
 
 // Reader is what a statement reads: the collections as they stand while the caller holds them still.
@@ -33,6 +35,12 @@ type Table interface {
 	// Sorted is the @sorted or @ttl index on a field or path, built where this is its first use; nil where
 	// none is declared. It holds every document, nulls first.
 	Sorted(on string) *index.Sorted
+	// Vectors is the @hnsw index on a field, built where this is its first use; nil where none is declared. It holds the
+	// documents whose vector is not null.
+	Vectors(on string) *hnsw.Graph
+	// Text is the @text index on a field, and Inverted the @inverted one, as Vectors.
+	Text(on string) *text.Index
+	Inverted(on string) *index.Inverted
 }
 
 // Writer is a Reader that takes one statement's writes. A Table stays good across them and answers what

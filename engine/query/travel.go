@@ -105,12 +105,10 @@ func (f *frame) travel() {
 			}
 			return
 		}
-		for _, v := range o.values {
-			x.Ascend(doc.Hash(v), f.onGatherID)
-		}
+		f.gather(r)
 		f.visitGathered()
 	case byRange:
-		f.gatherRange(r)
+		f.gather(r)
 		f.visitGathered()
 	case byOrder:
 		if lo, hi, none := r.bounds(f); !none {

@@ -86,7 +86,7 @@ func values(params []any) []doc.Value {
 		case moment:
 			out[i] = doc.TimestampValue(int64(v))
 		default:
-			raw, err := doc.ParseJSON(nil, []byte(text(v)))
+			raw, err := doc.ParseJSON(nil, []byte(spelled(v)))
 			if err != nil {
 				panic(err)
 			}
@@ -173,7 +173,7 @@ func (w *twins) answer(get *syntax.Get) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		out = append(out, fmt.Sprintf(`{"id":%d,"e":%s}`, row["id"], text(v)))
+		out = append(out, fmt.Sprintf(`{"id":%d,"e":%s}`, row["id"], spelled(v)))
 	}
 	return "[" + strings.Join(out, ",") + "]", nil
 }

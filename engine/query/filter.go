@@ -1,0 +1,167 @@
+package query
+
+import (
+	"math"
+	"slices"
+
+	"fenec/engine/doc"
+)
+
+// filterRun tells an index which documents it may answer: those that pass the terms and are there still.
+type filterRun struct {
+	route   *route // whose documents are members; nil where each document is tested
+	members idSet
+	test    testFunc // nil for none
+	asked   int      // documents the index asked for
+	passed  int      // of them, those it may answer
+	tested  int      // documents looked at
+}
+
+func (r *filterRun) reset() {
+	r.members.reset()
+	*r = filterRun{members: r.members}
+}
+
+const (
+	// gathered is what taking one id from an index costs, tested what finding and testing one document does, in some unit.
+	gathered = 1
+	tested   = 30
+)
+
+// begin is the function that tells an index about a document; nil where it may answer all of them. The index is asked for the
+// best k and looks at most documents without a filter.
+func (r *filterRun) begin(f *frame, t Table, k, most int) func(id int64) bool {
+	p := f.walk.picker
+	r.reset()
+	if len(p.terms) == 0 && f.live(t) == t.Len() {
+		return nil
+	}
+	r.test = p.scan.test
+	route, reach := p.narrowest(f, t)
+	// Until k documents are found, one passes of as many as the route leads past.
+	asked := most
+	if reach > 0 {
+		asked = int(min(float64(most), 4*float64(k)*float64(t.Len())/float64(reach)))
+	}
+	if route.kind != byScan && route.kind != byID && reach*gathered < asked*tested {
+		f.walk.ids = f.walk.ids[:0]
+		f.gather(route)
+		r.members.make(f.walk.ids)
+		r.route, r.test = route, route.test
+	}
+	return f.onAccept
+}
+
+// accept tells whether the document may be answered.
+func (f *frame) accept(id int64) bool {
+	r := &f.search.filter
+	r.asked++
+	if r.asked&(rowsPerCheck-1) == 0 && f.err == nil {
+		f.err = f.interrupted()
+	}
+	if f.err != nil {
+		return false
+	}
+	if r.route != nil && !r.members.has(id) {
+		return false
+	}
+	if r.test != nil && !f.passes(id) {
+		return false
+	}
+	r.passed++
+	return true
+}
+
+// passes tests the document of that id.
+func (f *frame) passes(id int64) bool {
+	r := &f.search.filter
+	r.tested++
+	if f.doc = f.walk.table.Get(id); f.doc == nil {
+		return false
+	}
+	f.arena = f.arena[:f.mark]
+	return r.test(f) == yes && f.err == nil
+}
+
+// narrowest is the route that leads to the fewest documents, and how many: the scan where there is no other.
+func (p *picker) narrowest(f *frame, t Table) (*route, int) {
+	best, reach := &p.scan, t.Len()
+	for i := range p.routes {
+		if n := p.routes[i].reach(f, t); n < reach {
+			best, reach = &p.routes[i], n
+		}
+	}
+	return best, reach
+}
+
+// gather puts the ids a route leads to into the walk's, in no order and some of them perhaps twice. Not of a scan or a range
+// of ids.
+func (f *frame) gather(r *route) {
+	switch r.kind {
+	case byIDs:
+		f.walk.ids = append(f.walk.ids, f.operands[r.probes[0].operand].ints...)
+	case byHash:
+		f.gatherHash(r)
+	default:
+		f.gatherRange(r)
+	}
+}
+
+// gatherHash gathers the ids an index holds under the hash of the values of a route.
+func (f *frame) gatherHash(r *route) {
+	o, x := &f.operands[r.probes[0].operand], f.walk.table.Hash(r.on.name)
+	switch {
+	case r.probes[0].member:
+		for _, v := range o.values {
+			x.Ascend(doc.Hash(v), f.onGatherID)
+		}
+	case !o.null:
+		x.Ascend(doc.Hash(o.value), f.onGatherID)
+	}
+}
+
+// idSet is a set of ids, made once: a bit for each id of a range where they lie close enough, else a sorted list.
+type idSet struct {
+	first, last int64
+	bits        []uint64 // of the ids from first on; empty where sorted is used
+	sorted      []int64
+}
+
+func (s *idSet) reset() { *s = idSet{bits: kept(s.bits), sorted: kept(s.sorted)} }
+
+// widest is how many ids of the range a set may have for each that it holds, to be kept as bits.
+const widest = 256
+
+// make makes s the set of ids.
+func (s *idSet) make(ids []int64) {
+	s.first, s.last = math.MaxInt64, math.MinInt64
+	for _, id := range ids {
+		s.first, s.last = min(s.first, id), max(s.last, id)
+	}
+	switch n := len(ids); {
+	case n == 0:
+	case uint64(s.last-s.first)/widest < uint64(n):
+		words := int(s.last-s.first)/64 + 1
+		s.bits = slices.Grow(s.bits[:0], words)[:words]
+		clear(s.bits)
+		for _, id := range ids {
+			at := uint64(id - s.first)
+			s.bits[at/64] |= 1 << (at % 64)
+		}
+	default:
+		s.sorted = append(s.sorted[:0], ids...)
+		slices.Sort(s.sorted)
+	}
+}
+
+func (s *idSet) has(id int64) bool {
+	if id < s.first || id > s.last {
+		return false
+	}
+	if len(s.bits) > 0 {
+		at := uint64(id - s.first)
+		return s.bits[at/64]>>(at%64)&1 == 1
+	}
+	_, found := slices.BinarySearch(s.sorted, id)
+	return found
+}

@@ -1,0 +1,75 @@
+package query
+
+import (
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/query/syntax"
+)
+
+// matchPlan is a compiled match.
+type matchPlan struct {
+	column *column
+	index  doc.Index
+	words  int // the operand with the text that is looked for
+}
+
+// matchRun is what an explain says of a match.
+type matchRun struct {
+	ran    bool
+	found  int
+	filter filterRun
+}
+
+// match compiles a match.
+func (c *compiler) match(st *syntax.Match) (*matchPlan, error) {
+	m := &matchPlan{}
+	var err error
+	if m.column, m.index, err = c.field(st.Field); err != nil {
+		return nil, err
+	}
+	name := st.Field.Text
+	switch {
+	case m.column.typ.Kind != doc.TypeText:
+		return nil, errorAt(fail.Invalid, st.Field.Pos, "match wants a text field, and %s is %s", name, m.column.typ)
+	case m.index.Kind != doc.IndexText:
+		return nil, errorAt(fail.Invalid, st.Field.Pos, "match wants an index @text on %s: create index on %s (%s) @text", name, c.schema.Name, name)
+	}
+	n, err := c.expr(st.Text)
+	if err != nil {
+		return nil, err
+	}
+	given, pos := n.given(), n.pos
+	m.words = c.bind(func(f *frame, o *operand) error {
+		v := given(f)
+		err := f.take()
+		switch {
+		case err != nil:
+		case v.Kind == doc.Null:
+			err = errorAt(fail.Invalid, pos, "match %s wants text, got null", name)
+		default:
+			o.value, err = doc.Type{Kind: doc.TypeText}.Convert(v, "match "+name)
+			err = placed(pos, err)
+		}
+		return err
+	})
+	return m, nil
+}
+
+// find puts the best k rows that pass the terms into f.search.hits.
+func (m *matchPlan) find(f *frame, t Table, k int) error {
+	s := &f.search
+	x := t.Text(m.column.name)
+	accept := s.filter.begin(f, t, k, x.Len())
+	s.hits = x.Search(f.operands[m.words].value.B, k, accept, s.hits[:0])
+	s.match = matchRun{ran: true, found: len(s.hits), filter: s.filter}
+	return f.take()
+}
+
+// matched finds the rows of a match: the best of them, or all where an order of its own says which come first.
+func (s *searchPlan) matched(f *frame, t Table, need int) error {
+	f.search.sorts = len(s.pick.keys) > 0
+	if f.search.sorts && s.pick.limit != nil {
+		need = t.Len()
+	}
+	return s.match.find(f, t, need)
+}

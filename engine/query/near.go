@@ -1,0 +1,201 @@
+package query
+
+import (
+	"math"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/index"
+	"fenec/engine/query/syntax"
+	"fenec/engine/vector"
+)
+
+// scoring is how the values of a vector field are scored: by the metric of its index, by the cosine where it has none, and
+// sparse ones by their dot product.
+type scoring struct {
+	column *column
+	index  doc.Index
+	sparse bool
+	metric vector.Metric
+	vector int // the operand scored against
+}
+
+// scoring compiles F and the vector behind it; word is the clause.
+func (c *compiler) scoring(word string, name syntax.Name, e syntax.Expr) (scoring, error) {
+	s := scoring{metric: vector.Cosine}
+	var err error
+	if s.column, s.index, err = c.field(name); err != nil {
+		return s, err
+	}
+	switch s.column.typ.Kind {
+	case doc.TypeVector:
+		if s.index.Kind == doc.IndexHNSW {
+			s.metric = s.index.HNSW.Metric
+		}
+	case doc.TypeSparse:
+		s.sparse, s.metric = true, vector.DotProduct
+	default:
+		return s, errorAt(fail.Invalid, name.Pos, "%s wants a vector or sparse field, and %s is %s", word, name.Text, s.column.typ)
+	}
+	s.vector, err = c.vector(word+" "+name.Text, e, s.column)
+	return s, err
+}
+
+// begin readies the run for score.
+func (s *scoring) begin(f *frame, k int) {
+	if !s.sparse {
+		f.search.scorer.Reset(s.metric, f.operands[s.vector].value.Floats(nil))
+	}
+	f.search.top.Reset(k, s.metric.Ascending())
+}
+
+// score scores the frame's row; it is false where the row has no vector, or shares no dimension with the one asked for.
+func (s *scoring) score(f *frame) (float32, bool) {
+	v := f.doc.Field(s.column.slot).Value()
+	switch {
+	case v.Kind == doc.Null:
+		return 0, false
+	case s.sparse:
+		return index.SparseDot(f.operands[s.vector].value.Weights(), v.Weights())
+	case s.column.typ.F16:
+		f.search.floats = v.Floats(f.search.floats)
+		return f.search.scorer.Score(f.search.floats), true
+	}
+	return f.search.scorer.Score(v.Floats(nil)), true
+}
+
+// nearPlan is a compiled near.
+type nearPlan struct {
+	scoring
+	ef    option
+	exact bool
+	keep  func(f *frame) bool // keepScored, made once
+}
+
+// near compiles a near.
+func (c *compiler) near(st *syntax.Near) (*nearPlan, error) {
+	n := &nearPlan{exact: st.Exact}
+	var err error
+	if n.scoring, err = c.scoring("near", st.Field, st.Vector); err != nil {
+		return nil, err
+	}
+	usual := doc.DefaultHNSW.EFSearch
+	if n.index.Kind == doc.IndexHNSW {
+		usual = n.index.HNSW.EFSearch
+	}
+	n.keep = n.keepScored
+	n.ef, err = c.option("ef", st.EF, option{least: 1, most: doc.MaxEF, usual: usual})
+	return n, err
+}
+
+// way is how a near found its rows.
+type way uint8
+
+const (
+	byGraph     way = iota + 1
+	byInverted      // an index on a sparse field, which is exact
+	byAsking        // exactly, as the statement says
+	byMeasuring     // exactly, for want of an index
+	byFew           // exactly, for the where leaves no more rows than a walk of the graph would measure
+	byShort         // exactly, for the graph did not lead to as many rows as were asked for
+)
+
+// nearRun is what an explain says of a near.
+type nearRun struct {
+	way      way
+	ef       int
+	most     int // rows that would have been few
+	tested   int // documents looked at
+	measured int // of them measured, where that was exact
+	hits     int
+	filter   filterRun
+	route    *route // of an exact one
+}
+
+// find puts the k nearest rows that pass the terms into f.search.hits.
+func (n *nearPlan) find(f *frame, t Table, k int) error {
+	ef, err := n.ef.value(f)
+	if err != nil {
+		return err
+	}
+	switch {
+	case n.exact:
+		return n.measure(f, t, k, byAsking)
+	case n.index.Kind == doc.IndexHNSW:
+		return n.search(f, t, k, max(ef, k))
+	case n.index.Kind == doc.IndexInverted:
+		return n.lookUp(f, t, k)
+	}
+	return n.measure(f, t, k, byMeasuring)
+}
+
+// measure scores every row that passes the terms.
+func (n *nearPlan) measure(f *frame, t Table, k int, why way) error {
+	s, w := &f.search, &f.walk
+	n.begin(f, k)
+	s.near.way = why
+	w.skip, w.left, w.tested, w.matched, w.ids = 0, math.MaxInt, 0, 0, w.ids[:0]
+	w.picker.choose(f, t, math.MaxInt)
+	w.sorts = false
+	w.sink = n.keep
+	f.travel()
+	s.near.route, s.near.tested, s.near.measured = w.route, w.tested, w.matched
+	s.hits = s.top.Append(s.hits[:0])
+	s.near.hits = len(s.hits)
+	return f.take()
+}
+
+// keepScored is the sink of a near that measures: it scores the frame's row.
+func (n *nearPlan) keepScored(f *frame) bool {
+	if score, ok := n.score(f); ok {
+		f.search.top.Push(index.Hit{ID: f.doc.ID(), Score: score})
+	}
+	return true
+}
+
+// lookUp asks the index on a sparse field.
+func (n *nearPlan) lookUp(f *frame, t Table, k int) error {
+	s := &f.search
+	accept := s.filter.begin(f, t, k, t.Len())
+	s.hits = t.Inverted(n.column.name).Search(f.operands[n.vector].value.Weights(), k, accept, s.hits[:0])
+	s.near.way, s.near.filter, s.near.hits = byInverted, s.filter, len(s.hits)
+	return f.take()
+}
+
+// search walks the graph, unless the terms leave so few rows that measuring all of them is no more work.
+func (n *nearPlan) search(f *frame, t Table, k, ef int) error {
+	s, p := &f.search, f.walk.picker
+	perEF := 2 * n.index.HNSW.M // documents a walk may measure
+	_, reach := p.narrowest(f, t)
+	s.near.most = ef * perEF
+	if len(p.terms) > 0 && reach <= s.near.most {
+		return n.measure(f, t, k, byFew)
+	}
+	g, q := t.Vectors(n.column.name), f.operands[n.vector].value.Floats(nil)
+	share := float64(min(reach, f.live(t))) / float64(max(t.Len(), 1))
+	accept := s.filter.begin(f, t, k, s.near.most)
+	for wide := widened(ef, share); accept == nil || wide*perEF < reach; {
+		s.filter.asked, s.filter.passed = 0, 0
+		s.hits = g.Search(q, k, wide, accept, s.hits[:0])
+		if err := f.take(); err != nil {
+			return err
+		}
+		s.near.way, s.near.ef, s.near.filter, s.near.hits = byGraph, wide, s.filter, len(s.hits)
+		if accept == nil {
+			return nil
+		}
+		// Around the vector asked for may lie fewer documents that pass than elsewhere.
+		wanted := widened(ef, min(share, float64(s.filter.passed)/float64(max(s.filter.asked, 1))))
+		if len(s.hits) == k && wanted <= 2*wide {
+			return nil
+		}
+		wide = max(wanted, 2*wide)
+	}
+	return n.measure(f, t, k, byShort)
+}
+
+// widened is the ef of a walk of which a share of the documents may be answered. To have as many of those in sight as a walk
+// has that may answer all, it would be ef/share; but the best k of them come well before the ef best.
+func widened(ef int, share float64) int {
+	return int(min(float64(ef)/math.Sqrt(share), math.MaxInt32))
+}
