@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 )
 
@@ -16,8 +17,9 @@ type derived struct {
 	on         string // what the schema calls the field or path, which a rename changes
 	index      doc.Index
 	slot       int
-	vector     doc.Type // of the field; looked at where it holds vectors
-	path       []string // within the field, for an index on a path
+	vector     doc.Type            // of the field; looked at where it holds vectors
+	collate    collation.Collation // of the field
+	path       []string            // within the field, for an index on a path
 
 	mu    sync.Mutex // held while it is built
 	kept  keptGraphs // what the file has to build it of; guarded by mu, or the exclusive lock
@@ -42,7 +44,7 @@ func (t *table) newDerived(on string, declared doc.Index) *derived {
 	if f == nil {
 		return nil
 	}
-	x := &derived{table: t, collection: t.schema.Name, on: on, index: declared, slot: f.Slot, vector: f.Type}
+	x := &derived{table: t, collection: t.schema.Name, on: on, index: declared, slot: f.Slot, vector: f.Type, collate: f.Collate}
 	if isPath {
 		x.path = strings.Split(rest, ".")
 	}

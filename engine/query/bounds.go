@@ -1,6 +1,7 @@
 package query
 
 import (
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 	"fenec/engine/index"
 )
@@ -75,36 +76,36 @@ func ceiling(typ doc.Type, kind doc.Kind) index.Bound {
 	return index.Bound{Unbounded: true}
 }
 
-// higher is the lower bound that leaves less; b is not unbounded.
-func higher(a, b index.Bound) index.Bound {
+// higher is the lower bound that leaves less, of texts in the order of a collation; b is not unbounded.
+func higher(by collation.Collation, a, b index.Bound) index.Bound {
 	if a.Unbounded {
 		return b
 	}
-	if c := doc.Compare(a.Value, b.Value); c > 0 || c == 0 && !a.Inclusive {
+	if c := doc.CompareBy(by, a.Value, b.Value); c > 0 || c == 0 && !a.Inclusive {
 		return a
 	}
 	return b
 }
 
 // lower is the upper bound that leaves less.
-func lower(a, b index.Bound) index.Bound {
+func lower(by collation.Collation, a, b index.Bound) index.Bound {
 	switch {
 	case a.Unbounded:
 		return b
 	case b.Unbounded:
 		return a
 	}
-	if c := doc.Compare(a.Value, b.Value); c < 0 || c == 0 && !a.Inclusive {
+	if c := doc.CompareBy(by, a.Value, b.Value); c < 0 || c == 0 && !a.Inclusive {
 		return a
 	}
 	return b
 }
 
 // hollow reports whether no value lies between the bounds.
-func hollow(lo, hi index.Bound) bool {
+func hollow(by collation.Collation, lo, hi index.Bound) bool {
 	if lo.Unbounded || hi.Unbounded {
 		return false
 	}
-	c := doc.Compare(lo.Value, hi.Value)
+	c := doc.CompareBy(by, lo.Value, hi.Value)
 	return c > 0 || c == 0 && !(lo.Inclusive && hi.Inclusive)
 }

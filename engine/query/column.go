@@ -3,6 +3,7 @@ package query
 import (
 	"strings"
 
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/engine/query/syntax"
@@ -16,6 +17,8 @@ type column struct {
 	slot int
 	typ  doc.Type
 	keys []string // inside a json field
+
+	collate collation.Collation // declared on a text field: what < and > and orders go by
 }
 
 // raw is the column's encoded value in d; not for the id.
@@ -77,7 +80,7 @@ func resolve(s *doc.Schema, parts []string, pos syntax.Pos) (*column, error) {
 	if field == nil {
 		return nil, errorAt(fail.NotFound, pos, "%s has no field %s", s.Name, parts[0])
 	}
-	col := &column{name: name, what: "field " + name, slot: field.Slot, typ: field.Type}
+	col := &column{name: name, what: "field " + name, slot: field.Slot, typ: field.Type, collate: field.Collate}
 	if len(parts) > 1 {
 		if field.Type.Kind != doc.TypeJSON {
 			return nil, errorAt(fail.NotFound, pos, "%s has no field %s: %s is %s, and only json holds paths",
@@ -89,7 +92,7 @@ func resolve(s *doc.Schema, parts []string, pos syntax.Pos) (*column, error) {
 }
 
 func columnNode(col *column, pos syntax.Pos) node {
-	n := node{eval: col.eval(), kind: kindOf(col.typ), column: col, pos: pos}
+	n := node{eval: col.eval(), kind: kindOf(col.typ), column: col, collate: col.collate, pos: pos}
 	if col.typ.Kind == doc.TypeBool && !col.id {
 		n.test = condition(n)
 	}

@@ -3,6 +3,7 @@ package query
 import (
 	"math"
 
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/engine/index"
@@ -19,13 +20,14 @@ type operand struct {
 	values []doc.Value    // of in: the members but null, ascending, none twice
 	ints   []int64        // of in on an int, timestamp or id column: the same members
 	folded []byte         // of ~: the text, folded
+	key    []byte         // of < <= > >= on a column with a collation: that of the text
 	scorer *vector.Scorer // of cosine, l2 and dot: against value
 	lo, hi index.Bound    // the column's values that make the relation true; unused by !=
 }
 
 func (o *operand) reset() {
 	clear(o.values)
-	*o = operand{values: kept(o.values), ints: kept(o.ints), folded: kept(o.folded), scorer: o.scorer}
+	*o = operand{values: kept(o.values), ints: kept(o.ints), folded: kept(o.folded), key: kept(o.key), scorer: o.scorer}
 }
 
 var relations = map[syntax.Op]relation{
@@ -49,6 +51,9 @@ func (c *compiler) binary(e *syntax.Binary) (node, *probe, error) {
 	switch e.Op {
 	case syntax.Eq, syntax.Ne, syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge:
 		if err := inOrder(e.Op, x, y, e.Pos); err != nil {
+			return node{}, nil, err
+		}
+		if err := oneCollation(e.Op, x, y, e.Pos); err != nil {
 			return node{}, nil, err
 		}
 		n, p := c.compare(relations[e.Op], x, y, e.Pos)
@@ -104,14 +109,14 @@ func (c *compiler) compare(rel relation, x, y node, pos syntax.Pos) (node, *prob
 	case x.constant != y.constant:
 		x, y = c.once(x), c.once(y)
 	}
-	a, b := x.eval, y.eval
+	a, b, by := x.eval, y.eval, collated(x, y)
 	test := func(f *frame) truth {
 		v := a(f)
 		w := b(f)
 		if v.Kind == doc.Null || w.Kind == doc.Null {
 			return unknown
 		}
-		return related(rel, v, w)
+		return related(rel, by, v, w)
 	}
 	return predicate(test, x.constant && y.constant, pos), nil
 }
@@ -160,7 +165,7 @@ func (c *compiler) asVector(n node) node {
 }
 
 // related compares two values, neither null.
-func related(rel relation, v, w doc.Value) truth {
+func related(rel relation, by collation.Collation, v, w doc.Value) truth {
 	switch rel {
 	case equal:
 		return truthOf(doc.Equal(v, w))
@@ -170,7 +175,7 @@ func related(rel relation, v, w doc.Value) truth {
 	if !doc.Comparable(v, w) {
 		return unknown
 	}
-	return truthOf(rel.holds(doc.Compare(v, w)))
+	return truthOf(rel.holds(doc.CompareBy(by, v, w)))
 }
 
 // bindRelation converts a comparison's constant to the column's type and finds the values that make the
@@ -196,6 +201,9 @@ func bindRelation(rel relation, col *column, constant node) func(*frame, *operan
 			if whole(col.typ) {
 				o.first, o.last = reach(rel, int64(o.value.N))
 			}
+		}
+		if col.collate != collation.None && !rel.equality() {
+			o.key = col.collate.AppendKey(o.key[:0], o.value.B)
 		}
 		o.lo, o.hi = bounds(rel, col.typ, o)
 		return nil

@@ -82,8 +82,8 @@ func (g *getPlan) steps(f *frame, rows int) {
 	}
 	g.unindexedTerms(f)
 	for _, k := range g.pick.keys {
-		if w.sorts && !k.column.id && !indexOn(w.table.Schema(), k.column.name).Ordered() {
-			f.step("not used", "", -1, -1, "order by "+k.column.name+": it has no @sorted index")
+		if why := unwalked(w.table.Schema(), k); w.sorts && why != "" {
+			f.step("not used", "", -1, -1, "order by "+k.column.name+": "+why)
 		}
 	}
 	if w.sorts && len(g.pick.keys) > 1 {
@@ -181,6 +181,20 @@ func (g *getPlan) unindexed(f *frame, t term) string {
 		return p.column.name + ": != is a scan"
 	case !kind.Ordered() && !p.member && p.rel != equal:
 		return fmt.Sprintf("%s: %s answers = and in only", p.column.name, kind)
+	}
+	return ""
+}
+
+// unwalked says why no index gives the order of a key; "" where one could.
+func unwalked(s *doc.Schema, k orderKey) string {
+	kind := indexOn(s, k.column.name)
+	switch {
+	case k.column.id:
+		return ""
+	case !kind.Ordered():
+		return "it has no @sorted index"
+	case k.collate != k.column.collate:
+		return fmt.Sprintf("%s is ordered %s, the key %s", kind, orderedBy(k.column.collate), orderedBy(k.collate))
 	}
 	return ""
 }

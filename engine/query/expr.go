@@ -3,6 +3,7 @@ package query
 import (
 	"strings"
 
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/engine/query/syntax"
@@ -24,6 +25,8 @@ type node struct {
 	column   *column  // of a field or path alone; else nil
 	list     []node   // the items of a list written out
 	pos      syntax.Pos
+
+	collate collation.Collation // of a field, a key of groups, or a min or max of one: what it is ordered by
 }
 
 // given is the node's value before its type is known.

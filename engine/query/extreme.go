@@ -3,6 +3,7 @@ package query
 import (
 	"bytes"
 
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 )
 
@@ -17,7 +18,7 @@ func (a *aggregate) extremeTally() tally {
 	case typ.Kind == doc.TypeFloat:
 		return &floatExtremeTally{column: a.column, max: largest}
 	}
-	return &extremeTally{column: a.column, max: largest}
+	return &extremeTally{column: a.column, max: largest, by: a.column.collate}
 }
 
 // wholeTally keeps the least or greatest of int64s: the id, ints or timestamps.
@@ -102,14 +103,26 @@ func (t *floatExtremeTally) value(group int) (doc.Value, bool) {
 type extremeTally struct {
 	column *column
 	max    bool
+	by     collation.Collation
 	best   []doc.Raw // nil where there is none yet
+	keys   [][]byte  // of the best, where there is a collation
+	key    []byte    // of a row
 }
 
-func (t *extremeTally) open() { t.best = append(t.best, nil) }
+func (t *extremeTally) open() {
+	t.best = append(t.best, nil)
+	if t.by != collation.None {
+		t.keys = append(t.keys, nil)
+	}
+}
 
 func (t *extremeTally) add(group int, d doc.Document) {
 	r := d.Field(t.column.slot)
 	if r.IsNull() {
+		return
+	}
+	if text, ok := r.Text(); ok && t.by != collation.None {
+		t.addText(group, r, text)
 		return
 	}
 	if b := t.best[group]; b != nil {
@@ -118,6 +131,18 @@ func (t *extremeTally) add(group int, d doc.Document) {
 		}
 	}
 	t.best[group] = r
+}
+
+// addText is add of a text under a collation.
+func (t *extremeTally) addText(group int, r doc.Raw, text []byte) {
+	t.key = t.by.AppendKey(t.key[:0], text)
+	if t.best[group] != nil {
+		if c := bytes.Compare(t.key, t.keys[group]); c == 0 || c > 0 != t.max {
+			return
+		}
+	}
+	t.best[group] = r
+	t.keys[group] = append(t.keys[group][:0], t.key...)
 }
 
 // compareRaw is doc.Compare of two encoded values, sooner where both are texts.

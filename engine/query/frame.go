@@ -30,7 +30,7 @@ type frame struct {
 	operands  []operand // what binds made of the run's constants
 	arena     []byte    // bytes of values made by expressions: constants up to mark, then the row's
 	mark      int
-	fold      []byte // scratch of one ~
+	fold      []byte // scratch of one ~, or of one comparison by a collation
 	measuring measuring
 
 	doc  doc.Document // the row

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/engine/query/syntax"
@@ -42,8 +43,9 @@ type groupColumn struct {
 }
 
 type groupOrder struct {
-	cell int
-	desc bool
+	cell    int
+	collate collation.Collation
+	desc    bool
 }
 
 // groups compiles the select, having, order and page of a grouped get.
@@ -102,7 +104,11 @@ func (c *compiler) ofGroups(g *groupPlan, st *syntax.Get) error {
 		if err != nil {
 			return err
 		}
-		g.order = append(g.order, groupOrder{cell: cell, desc: k.Desc})
+		by, err := collationOf(k, g.called(cell), g.typ(cell), g.collation(cell))
+		if err != nil {
+			return err
+		}
+		g.order = append(g.order, groupOrder{cell: cell, collate: by, desc: k.Desc})
 	}
 	var err error
 	if g.limit, err = c.bound("limit", st.Limit); err != nil {
@@ -140,15 +146,15 @@ func (c *compiler) aggregate(g *groupPlan, e *syntax.Aggregate) (int, error) {
 // extreme reports whether the aggregate is min or max.
 func (a *aggregate) extreme() bool { return a.name == "min" || a.name == "max" }
 
-// kind is that of the aggregate's values.
-func (a *aggregate) kind() doc.Kind {
+// typ is that of the aggregate's values.
+func (a *aggregate) typ() doc.Type {
 	switch a.name {
 	case "count":
-		return doc.Int
+		return doc.Type{Kind: doc.TypeInt}
 	case "avg":
-		return doc.Float
+		return doc.Type{Kind: doc.TypeFloat}
 	}
-	return kindOf(a.column.typ)
+	return a.column.typ
 }
 
 // groupCell is the cell that a name stands for where groups are asked: a column of the answer, or the key.
@@ -170,19 +176,41 @@ func (c *compiler) groupCell(e *syntax.Path) (int, error) {
 
 // groupNode reads a cell of the frame's group.
 func (c *compiler) groupNode(cell int, pos syntax.Pos) node {
-	n := node{eval: func(f *frame) doc.Value { return f.group.cells[cell] }, kind: c.grouped.kind(cell), pos: pos}
+	n := node{
+		eval: func(f *frame) doc.Value { return f.group.cells[cell] },
+		kind: kindOf(c.grouped.typ(cell)), collate: c.grouped.collation(cell), pos: pos,
+	}
 	if n.kind == doc.Bool {
 		n.test = condition(n)
 	}
 	return n
 }
 
-// kind is that of a cell's values.
-func (g *groupPlan) kind(cell int) doc.Kind {
+// typ is that of a cell's values.
+func (g *groupPlan) typ(cell int) doc.Type {
 	if cell > 0 {
-		return g.aggregates[cell-1].kind()
+		return g.aggregates[cell-1].typ()
 	}
-	return kindOf(g.key.typ)
+	return g.key.typ
+}
+
+// collation is what a cell's texts are ordered by.
+func (g *groupPlan) collation(cell int) collation.Collation {
+	switch {
+	case cell == 0 && g.key != nil:
+		return g.key.collate
+	case cell > 0 && g.aggregates[cell-1].extreme():
+		return g.aggregates[cell-1].column.collate
+	}
+	return collation.None
+}
+
+// called is what messages call a cell.
+func (g *groupPlan) called(cell int) string {
+	if cell > 0 {
+		return g.aggregates[cell-1].text
+	}
+	return g.key.what
 }
 
 // groupRun is what a run knows of its groups.
@@ -298,10 +326,15 @@ func (g *groupPlan) keep(f *frame, all [][]doc.Value) ([][]doc.Value, error) {
 	return kept, nil
 }
 
-// sort orders groups by the columns asked for, then by key, of which no two have the same.
+// sort orders groups by the columns asked for, then by key, of which no two have the same bytes.
 func (g *groupPlan) sort(all [][]doc.Value) {
+	order := g.order
+	if c := g.collation(0); c != collation.None {
+		order = append(slices.Clip(order), groupOrder{collate: c})
+	}
+	order = collateCells(all, order)
 	slices.SortFunc(all, func(a, b []doc.Value) int {
-		for _, k := range g.order {
+		for _, k := range order {
 			c := doc.Compare(a[k.cell], b[k.cell])
 			switch {
 			case c == 0:
@@ -313,4 +346,26 @@ func (g *groupPlan) sort(all [][]doc.Value) {
 		}
 		return doc.Compare(a[0], b[0])
 	})
+}
+
+// collateCells appends to each group a cell for each key of an order with a collation, holding the collation's
+// keys in place of texts, and answers the order of those.
+func collateCells(all [][]doc.Value, order []groupOrder) []groupOrder {
+	order = slices.Clone(order)
+	for i := range order {
+		k := &order[i]
+		if k.collate == collation.None || len(all) == 0 {
+			continue
+		}
+		end := len(all[0])
+		for row, cells := range all {
+			v := cells[k.cell]
+			if v.Kind == doc.Text {
+				v.B = k.collate.AppendKey(nil, v.B)
+			}
+			all[row] = append(cells, v)
+		}
+		k.cell = end
+	}
+	return order
 }

@@ -148,7 +148,7 @@ func (s *grouping) cells() ([][]doc.Value, error) {
 			v, fits := t.value(i)
 			if !fits {
 				a := &s.plan.aggregates[j]
-				return nil, errorAt(fail.Invalid, a.pos, "%s does not fit %s", a.text, misfits[a.kind()])
+				return nil, errorAt(fail.Invalid, a.pos, "%s does not fit %s", a.text, misfits[kindOf(a.typ())])
 			}
 			cells[1+j] = v
 		}

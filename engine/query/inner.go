@@ -59,7 +59,7 @@ func alike(a, b doc.Kind) bool {
 // kind is that of the values.
 func (in *innerPlan) kind() doc.Kind {
 	if g := in.get.groups; g != nil {
-		return g.kind(g.columns[0].cell)
+		return kindOf(g.typ(g.columns[0].cell))
 	}
 	return in.get.show.items[0].kind
 }

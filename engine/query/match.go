@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 )
 
@@ -24,7 +25,7 @@ func columnTest(col *column, rel relation, i int) testFunc {
 	case doc.TypeFloat:
 		return floatTest(col.slot, rel, i)
 	case doc.TypeText:
-		return textTest(col.slot, rel, i)
+		return textTest(col, rel, i)
 	}
 	return valueTest(col.slot, rel, i)
 }
@@ -76,8 +77,10 @@ func floatTest(slot int, rel relation, i int) testFunc {
 	}
 }
 
-func textTest(slot int, rel relation, i int) testFunc {
-	if rel.equality() {
+func textTest(col *column, rel relation, i int) testFunc {
+	slot := col.slot
+	switch {
+	case rel.equality():
 		same := rel == equal
 		return func(f *frame) truth {
 			o := &f.operands[i]
@@ -87,6 +90,8 @@ func textTest(slot int, rel relation, i int) testFunc {
 			}
 			return truthOf(bytes.Equal(s, o.value.B) == same)
 		}
+	case col.collate != collation.None:
+		return collatedTest(col, rel, i)
 	}
 	return func(f *frame) truth {
 		o := &f.operands[i]
@@ -95,6 +100,26 @@ func textTest(slot int, rel relation, i int) testFunc {
 			return unknown
 		}
 		return truthOf(rel.holds(bytes.Compare(s, o.value.B)))
+	}
+}
+
+// collatedTest is textTest by the column's collation. The operand's key is made once a run, and of a row's
+// key no more than the operand's has.
+func collatedTest(col *column, rel relation, i int) testFunc {
+	slot, by := col.slot, col.collate
+	return func(f *frame) truth {
+		o := &f.operands[i]
+		s, ok := f.doc.Field(slot).Text()
+		if !ok || o.null {
+			return unknown
+		}
+		key, whole := by.AppendPrefix(f.fold[:0], s, len(o.key))
+		f.fold = key
+		c := bytes.Compare(key, o.key)
+		if c == 0 && !whole {
+			c = 1
+		}
+		return truthOf(rel.holds(c))
 	}
 }
 
@@ -119,7 +144,7 @@ func jsonTest(col *column, rel relation, i int) testFunc {
 		if r.IsNull() || o.null {
 			return unknown
 		}
-		return related(rel, r.Value(), o.value)
+		return related(rel, collation.None, r.Value(), o.value)
 	}
 }
 

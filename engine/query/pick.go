@@ -64,8 +64,12 @@ func (c *compiler) order(p *picker, order []syntax.OrderKey) error {
 		if hasNoOrder(n.kind) {
 			return errorAt(fail.Invalid, n.pos, "order wants values that have an order, and %s is %s: near answers the nearest first", n.column.name, n.column.typ)
 		}
+		by, err := collationOf(k, n.column.what, n.column.typ, n.column.collate)
+		if err != nil {
+			return err
+		}
 		if len(p.keys) == 0 || !p.keys[len(p.keys)-1].column.id {
-			p.keys = append(p.keys, orderKey{column: n.column, desc: k.Desc})
+			p.keys = append(p.keys, orderKey{column: n.column, collate: by, desc: k.Desc})
 		}
 	}
 	// Ties are broken by ascending id anyway.
@@ -81,7 +85,7 @@ func (c *compiler) order(p *picker, order []syntax.OrderKey) error {
 		return nil
 	}
 	p.byID, p.downID = key.column.id && !key.desc, key.column.id && key.desc
-	if kind := indexOn(c.schema, key.column.name); !key.column.id && kind.Ordered() {
+	if kind := indexOn(c.schema, key.column.name); !key.column.id && kind.Ordered() && key.collate == key.column.collate {
 		ranged := rangedOn(p.terms, key.column)
 		p.walked = []route{{
 			kind: byOrder, on: key.column, index: kind, probes: ranged,

@@ -83,13 +83,13 @@ func rangedOn(terms []term, col *column) []*probe {
 	return out
 }
 
-// remaining tests the terms but those of the probes given.
-func remaining(terms []term, answered ...*probe) testFunc {
+// remaining tests the terms but those that the probes given answer.
+func remaining(terms []term, probes ...*probe) testFunc {
 	var tests []testFunc
 next:
 	for _, t := range terms {
-		for _, p := range answered {
-			if t.probe == p {
+		for _, p := range probes {
+			if t.probe == p && !p.approximate() {
 				continue next
 			}
 		}
@@ -140,9 +140,9 @@ func (r *route) bounds(f *frame) (lo, hi index.Bound, none bool) {
 		if null {
 			return lo, hi, true
 		}
-		lo, hi = higher(lo, l), lower(hi, h)
+		lo, hi = higher(r.on.collate, lo, l), lower(r.on.collate, hi, h)
 	}
-	return lo, hi, hollow(lo, hi)
+	return lo, hi, hollow(r.on.collate, lo, hi)
 }
 
 // reach counts the documents the route visits when it is walked to its end.

@@ -4,13 +4,24 @@ import (
 	"cmp"
 	"slices"
 
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 )
 
 // orderKey is one key of an order.
 type orderKey struct {
-	column *column
-	desc   bool
+	column  *column
+	collate collation.Collation // of the texts in it
+	desc    bool
+}
+
+// compare orders two documents by the key.
+func (k *orderKey) compare(a, b doc.Document) int {
+	c := doc.CompareBy(k.collate, k.column.value(a), k.column.value(b))
+	if k.desc {
+		return -c
+	}
+	return c
 }
 
 // sorter puts documents in an order: all of them, or with a limit the first few, of which it keeps no more
@@ -19,8 +30,10 @@ type sorter struct {
 	keys    []orderKey
 	limit   int            // how many are wanted
 	docs    []doc.Document // as they came
-	entries []sortEntry    // one for each of them: a heap once there are limit of them, at last in order
-	barred  bool           // the heap is full and the value of its last is the int or timestamp bar
+	texts   []textKey      // width for each of them: one for each of the keys with a collation
+	width   int
+	entries []sortEntry // one for each of the documents: a heap once there are limit of them, at last in order
+	barred  bool        // the heap is full and the value of its last is the int or timestamp bar
 	bar     int64
 }
 
@@ -31,12 +44,19 @@ type sortEntry struct {
 	doc int // in docs
 }
 
-func (s *sorter) begin(keys []orderKey, limit int) { s.keys, s.limit = keys, limit }
+func (s *sorter) begin(keys []orderKey, limit int) {
+	s.keys, s.limit, s.width = keys, limit, 0
+	for _, k := range keys {
+		if k.collate != collation.None {
+			s.width++
+		}
+	}
+}
 
 // reset forgets the documents.
 func (s *sorter) reset() {
 	clear(s.docs)
-	*s = sorter{docs: kept(s.docs), entries: kept(s.entries)}
+	*s = sorter{docs: kept(s.docs), texts: kept(s.texts), entries: kept(s.entries)}
 }
 
 // add takes a document.
@@ -44,13 +64,18 @@ func (s *sorter) add(d doc.Document) {
 	if s.barred && s.beyond(d) {
 		return
 	}
-	key := doc.SortKey(s.keys[0].column.value(d))
+	key := s.firstKey(d)
 	if s.keys[0].desc {
 		key = ^key
 	}
 	n := len(s.docs)
-	if n < s.limit {
-		s.docs = append(s.docs, d)
+	full := n == s.limit
+	if full && key > s.entries[0].key {
+		s.texts = s.texts[:n*s.width]
+		return
+	}
+	s.docs = append(s.docs, d)
+	if !full {
 		s.entries = append(s.entries, sortEntry{key, d.ID(), n})
 		if n+1 == s.limit {
 			for i := n / 2; i >= 0; i-- {
@@ -62,13 +87,34 @@ func (s *sorter) add(d doc.Document) {
 	}
 	// The heap is full: d takes the place of the last in it where it comes before that one.
 	last := s.entries[0]
-	if key > last.key || key == last.key && s.compareTies(key, d, s.docs[last.doc]) >= 0 {
-		return
+	before := key < last.key || s.compareTies(key, n, last.doc) < 0
+	if before {
+		s.docs[last.doc] = d
+		copy(s.texts[last.doc*s.width:], s.texts[n*s.width:])
 	}
-	s.docs[last.doc] = d
-	s.entries[0] = sortEntry{key, d.ID(), last.doc}
-	s.sink(0)
-	s.raiseBar()
+	s.docs, s.texts = s.docs[:n], s.texts[:n*s.width]
+	if before {
+		s.entries[0] = sortEntry{key, d.ID(), last.doc}
+		s.sink(0)
+		s.raiseBar()
+	}
+}
+
+// firstKey is the sort key of the first of the order's keys. The text keys of all of them go to texts.
+func (s *sorter) firstKey(d doc.Document) uint64 {
+	if s.width == 0 {
+		return doc.SortKey(s.keys[0].column.value(d))
+	}
+	start := len(s.texts)
+	for i := range s.keys {
+		if k := &s.keys[i]; k.collate != collation.None {
+			s.texts = append(s.texts, textKeyOf(k.collate, k.column.value(d)))
+		}
+	}
+	if t := &s.texts[start]; s.keys[0].collate != collation.None && t.state != noText {
+		return doc.TextSortKey(t.prefix[:t.n])
+	}
+	return doc.SortKey(s.keys[0].column.value(d))
 }
 
 // raiseBar notes the value that a document must not be beyond to be kept, where it is read at a glance.
@@ -103,10 +149,10 @@ func (s *sorter) compare(a, b sortEntry) int {
 	if len(s.keys) == 1 && s.exact(a.key) {
 		return cmp.Compare(a.id, b.id)
 	}
-	return s.compareTies(a.key, s.docs[a.doc], s.docs[b.doc])
+	return s.compareTies(a.key, a.doc, b.doc)
 }
 
-// exact reports whether documents with that key hold one value under the first of the order's keys.
+// exact reports whether documents with that key are equal under the first of the order's keys.
 func (s *sorter) exact(key uint64) bool {
 	if s.keys[0].desc {
 		key = ^key
@@ -114,21 +160,26 @@ func (s *sorter) exact(key uint64) bool {
 	return doc.KeyExact(key)
 }
 
-// compareTies orders two documents that share a key.
-func (s *sorter) compareTies(key uint64, a, b doc.Document) int {
-	keys := s.keys
-	if s.exact(key) {
-		keys = keys[1:]
-	}
-	for _, k := range keys {
-		c := doc.Compare(k.column.value(a), k.column.value(b))
-		if c == 0 {
-			continue
+// compareTies orders the documents i and j, which share a key.
+func (s *sorter) compareTies(key uint64, i, j int) int {
+	a, b := s.docs[i], s.docs[j]
+	x, y := s.texts[i*s.width:], s.texts[j*s.width:]
+	for at := range s.keys {
+		k := &s.keys[at]
+		known := at == 0 && s.exact(key)
+		c := 0
+		switch {
+		case k.collate != collation.None:
+			if !known {
+				c = k.compareTexts(&x[0], &y[0], a, b)
+			}
+			x, y = x[1:], y[1:]
+		case !known:
+			c = k.compare(a, b)
 		}
-		if k.desc {
-			return -c
+		if c != 0 {
+			return c
 		}
-		return c
 	}
 	return cmp.Compare(a.ID(), b.ID())
 }

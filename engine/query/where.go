@@ -3,6 +3,7 @@ package query
 import (
 	"slices"
 
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 	"fenec/engine/index"
 	"fenec/engine/query/syntax"
@@ -20,6 +21,12 @@ type probe struct {
 
 // ranged reports whether the rows that pass the probe lie between two bounds of a sorted index.
 func (p *probe) ranged() bool { return p.isNull || p.notNull || !p.member && p.rel != less|greater }
+
+// approximate reports whether a sorted index finds more than the rows that pass the probe: texts are equal by
+// bytes, and a collation holds others equal too.
+func (p *probe) approximate() bool {
+	return p.column.collate != collation.None && (p.member || p.rel == equal)
+}
 
 // bounds are those of a ranged probe.
 func (p *probe) bounds(f *frame) (lo, hi index.Bound, none bool) {
