@@ -77,6 +77,9 @@ func (db *DB) batchWrite(ctx context.Context, o *Once, parsed []*statement, sts 
 	if err := db.commit(ticket); err != nil {
 		return nil, nil, 0, err
 	}
+	for i := range results {
+		db.keepUp(ctx, results[i].Affected)
+	}
 	return results, kept, at, nil
 }
 

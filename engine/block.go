@@ -163,6 +163,7 @@ func (db *DB) replay(kind wal.Kind, data []byte, from, to int) error {
 	if len(db.memory.segments) == 0 {
 		db.memory.adopt(data)
 	}
+	db.replayed = to
 	return db.apply(kind, data, from, to, 0)
 }
 

@@ -57,7 +57,12 @@ func (db *DB) watch(s *statement) *building {
 	if t.index(on) != nil {
 		return nil
 	}
-	b := &building{index: t.newDerived(on, create.Index)}
+	return t.watch(t.newDerived(on, create.Index))
+}
+
+// watch has t leave word of its changes for x, which is to be built beside it. It needs the exclusive lock.
+func (t *table) watch(x *derived) *building {
+	b := &building{index: x}
 	t.watchers = append(t.watchers, b)
 	return b
 }
@@ -104,11 +109,12 @@ func (b *building) build(env *query.Env) error {
 		return b.view.get(id)
 	})
 	x.state.Store(&s)
+	stopped := func() bool { return env.Ctx.Err() != nil || x.table.db.isClosed() }
 	n := 0
 	var err error
 	s.fill(b.view.ids.Len(), func(add func(v doc.Value, id int64)) {
 		b.view.ids.Ascend(1, func(id int64, ref uint64) bool {
-			if n++; n%4096 == 0 && env.Ctx.Err() != nil {
+			if n++; n%4096 == 0 && stopped() {
 				err = x.errStopped()
 				return false
 			}
@@ -117,7 +123,7 @@ func (b *building) build(env *query.Env) error {
 		})
 	})
 	if g, ok := s.(*graphIndex); ok && err == nil {
-		err = g.linkAll(env.Ctx)
+		err = g.linkAll(stopped)
 	}
 	if err == nil && x.index.Kind == doc.IndexUnique {
 		err = x.distinct(there(b.view.get, b.ttl, env.Now), b.view.ids)

@@ -40,7 +40,8 @@ func (db *DB) planCompact(s *statement) error {
 }
 
 // Compact rewrites the file without what is dead in it: documents replaced and deleted, collections dropped, and what
-// documents hold of dropped fields. The counters stay. It runs beside the database: the image is written from a view,
+// documents hold of dropped fields; and graphs of vectors without most of the vectors that no document has any more. The
+// counters stay. It runs beside the database: the image is written from a view,
 // then what landed meanwhile is added, and writers wait only for the last of that and the rename.
 func (db *DB) Compact(ctx context.Context) error {
 	if err := db.beginRewrite(); err != nil {
@@ -52,6 +53,9 @@ func (db *DB) Compact(ctx context.Context) error {
 		return err
 	}
 	defer rw.Abort() // nothing once it is committed
+	if err := db.renewGraphs(ctx); err != nil {
+		return err
+	}
 	c := &compaction{db: db, rewrite: rw}
 	c.emit = func(record []byte) error {
 		if db.isClosed() {
@@ -219,7 +223,7 @@ func (c *compaction) swap() error {
 		return err
 	}
 	db.landing.landed(db.last) // all that is staged is in the new file
-	db.memory = c.memory
+	db.memory, db.replayed = c.memory, 0
 	for number, t := range db.numbers {
 		t.ids, t.live = &c.tables[number].ids, c.tables[number].live
 	}

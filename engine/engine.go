@@ -96,14 +96,17 @@ type DB struct {
 	mu       sync.RWMutex
 	rewrites sync.WaitGroup // compactions under way; added to under mu while not closed
 
-	memory  memory
-	tables  map[string]*table
-	numbers map[uint64]*table
-	names   []string // of the tables statements know, sorted
-	counted uint64   // the last table number handed out
-	version uint64   // moves with every schema change, put back ones too
-	seq     uint64   // the change counter
-	history history
+	memory memory
+	// replayed is how much of the first segment, the file as it was opened, is documents and what else is no graph at its
+	// end; 0 once that segment is another.
+	replayed int
+	tables   map[string]*table
+	numbers  map[uint64]*table
+	names    []string // of the tables statements know, sorted
+	counted  uint64   // the last table number handed out
+	version  uint64   // moves with every schema change, put back ones too
+	seq      uint64   // the change counter
+	history  history
 
 	historyText string // of history, made once
 
@@ -197,8 +200,9 @@ func (db *DB) isClosed() bool {
 }
 
 // Freeze refuses writes with fail.Frozen from here on and returns the change the database stands at, once every write
-// answered before is on disk. Reads go on.
+// answered before is on disk. Reads go on. Graphs of vectors are saved before, so that an image has them.
 func (db *DB) Freeze() (seq uint64, err error) {
+	db.saveGrown(grownIdle)
 	db.writer.Lock()
 	db.mu.Lock()
 	closed := db.closed

@@ -68,6 +68,7 @@ func (db *DB) execWrite(o *Once, s *statement, env *query.Env, dst []byte) (Resu
 	if err != nil {
 		return Result{}, nil, err
 	}
+	db.keepUp(env.Ctx, res.Affected)
 	return res, kept, nil
 }
 

@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"context"
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"fenec/engine/doc"
 	"fenec/engine/index/hnsw"
@@ -20,6 +20,7 @@ type graphIndex struct {
 	// linking is held by what may run beside searches but not beside itself, all of it under the database's lock, shared
 	// or not: Link, AppendBinary, and counting what they change.
 	linking sync.Mutex
+	step    int // how many vectors the last step would have linked in its time
 
 	moved atomic.Int64 // vectors added and taken out
 	saved atomic.Int64 // those of moved that the graph in the file knows of
@@ -63,6 +64,7 @@ func (x *derived) restore() builtIndex {
 	if kept == nil {
 		return nil
 	}
+	x.table.db.linker.want() // what the file has of it is of no more use, whatever comes of it
 	s := &graphIndex{of: x}
 	var err error
 	s.Graph, err = hnsw.Load(kept.bytes(), x.graphOptions(), x.ownVector(x.table.Get), x.table.Len(), func(add func(id int64, v []float32)) {
@@ -78,10 +80,7 @@ func (x *derived) restore() builtIndex {
 			Msg("the graph of a vector index cannot be used and is made again")
 		return nil
 	}
-	if waiting := s.waiting(); waiting > 0 {
-		s.saved.Store(-int64(waiting))
-		x.table.db.linker.want()
-	}
+	s.saved.Store(-int64(s.waiting()))
 	return s
 }
 
@@ -122,23 +121,34 @@ func (s *graphIndex) bytes() int64 {
 	return s.Bytes()
 }
 
-// link links up to most of the vectors that wait and tells whether there were any.
-func (s *graphIndex) link(workers, most int) bool {
+// linkFor is about how long one step of linking lasts, which is what a writer waits for it.
+const linkFor = 4 * time.Millisecond
+
+// mostLinked is the most vectors that one step links: a batch of the graph's.
+const mostLinked = 64
+
+// linkStep links some of the vectors that wait, as many as it takes linkFor to, and says how many.
+func (s *graphIndex) linkStep(workers int) (linked int) {
 	s.linking.Lock()
 	defer s.linking.Unlock()
-	if s.Pending() == 0 {
-		return false
+	n := min(max(s.step, 1), s.Pending())
+	if n == 0 {
+		return 0
 	}
-	s.Link(workers, most)
-	return true
+	began := steady()
+	s.Link(workers, n)
+	each := (steady() - began) / time.Duration(n)
+	s.step = min(int(linkFor/max(each, 1)), 2*n, mostLinked)
+	return n
 }
 
-// linkAll links all vectors of an index that nobody else can find yet.
-func (s *graphIndex) linkAll(ctx context.Context) error {
-	for s.link(runtime.GOMAXPROCS(0), linkBatch) {
-		if ctx.Err() != nil {
+// linkAll links all vectors of an index that nobody else can find yet, until stopped tells to end.
+func (s *graphIndex) linkAll(stopped func() bool) error {
+	for s.Pending() > 0 {
+		if stopped() {
 			return s.of.errStopped()
 		}
+		s.Link(runtime.GOMAXPROCS(0), mostLinked)
 	}
 	return nil
 }

@@ -135,6 +135,13 @@ func (k *keptGraphs) take(name graphName, part int, b []byte) {
 	}
 }
 
+// hasKept tells that x is not built yet and the file has a graph to build it of.
+func (x *derived) hasKept() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.kept.whole != nil
+}
+
 // keep is a derived record of the file: it is remembered by the index it is of, should there be that. A graph of changes
 // that are not in the file yet is none of this file.
 func (db *DB) keep(payload []byte) error {

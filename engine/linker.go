@@ -1,16 +1,18 @@
 package engine
 
 import (
+	"context"
 	"runtime"
 	"sync"
 	"sync/atomic"
 )
 
 // linker is the goroutine that links, beside the queries, the vectors that writes have left to the graphs of a database:
-// until then every search of the graph compares with each of them. It is there only while there are such vectors.
+// until then every search of the graph compares with each of them. It saves what it made of them, lets go of what the
+// file had, and is there only while there is something to do.
 type linker struct {
 	db     *DB
-	wanted atomic.Bool // there may be vectors to link that nobody has looked at
+	wanted atomic.Bool // there may be something to do that it has not looked at
 
 	mu      sync.Mutex
 	running bool
@@ -18,7 +20,7 @@ type linker struct {
 	ended   sync.WaitGroup
 }
 
-// want has the vectors that wait linked. It may be called under the database's lock.
+// want has it look whether there is something to do. It may be called under the database's lock.
 func (l *linker) want() {
 	if l.wanted.Swap(true) {
 		return // whoever set it sees to that
@@ -34,6 +36,7 @@ func (l *linker) want() {
 func (l *linker) run() {
 	for {
 		l.wanted.Store(false)
+		l.db.trim()
 		for l.db.linkSome() && !l.isStopped() {
 			l.db.saveGrown(grownBusy)
 		}
@@ -65,19 +68,53 @@ func (l *linker) stop() {
 // linkers is how many processors link beside the queries, to which the others are left.
 func linkers() int { return max(runtime.GOMAXPROCS(0)/2, 1) }
 
-// linkBatch is how many vectors are linked in one hold of the database's lock, which is what a writer waits for.
-const linkBatch = 16
-
 // linkSome links some of the vectors that wait and tells whether there were any.
 func (db *DB) linkSome() bool {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	for _, t := range db.numbers {
 		for _, x := range t.derived {
-			if s, ok := x.there().(*graphIndex); ok && s.link(linkers(), linkBatch) {
+			if s, ok := x.there().(*graphIndex); ok && s.linkStep(linkers()) > 0 {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// crowded is how many numbers of vectors may wait to be linked before writes that add to them are held back: a search
+// measures each, which takes it some ten milliseconds.
+const crowded = 32 << 20
+
+// keepUp has a write that changed n documents link as many vectors itself, where a graph has a crowd of them waiting: so
+// that writers who are faster than the linker do not make searches slower and slower.
+func (db *DB) keepUp(ctx context.Context, n int64) {
+	for n > 0 && db.linker.runs() && ctx.Err() == nil {
+		linked := db.linkCrowded()
+		if linked == 0 {
+			return
+		}
+		n -= int64(linked)
+	}
+}
+
+// runs tells that the linker has something to do.
+func (l *linker) runs() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.running
+}
+
+// linkCrowded is linkSome for graphs in which too many wait. It says how many it linked.
+func (db *DB) linkCrowded() (linked int) {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	for _, t := range db.numbers {
+		for _, x := range t.derived {
+			if s, ok := x.there().(*graphIndex); ok && s.waiting() > crowded/x.vector.Dim {
+				return s.linkStep(1)
+			}
+		}
+	}
+	return 0
 }

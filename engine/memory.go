@@ -78,6 +78,36 @@ func (m *memory) bytes() int64 {
 	return n
 }
 
+// trimmed is the share of the file's segment, one in so many, that graphs at its end must take to be taken off it.
+const trimmed = 8
+
+// trim takes the graphs off the end of the segment that is the file as it was opened, once no index needs them: where
+// nothing was written since they were saved, they are all that is there to take off, and otherwise nearly all.
+func (db *DB) trim() {
+	db.mu.RLock()
+	end := db.replayed
+	needed := end == 0
+	for _, t := range db.numbers {
+		for _, x := range t.derived {
+			needed = needed || x.hasKept()
+		}
+	}
+	var file []byte
+	if !needed {
+		file = db.memory.segments[0]
+	}
+	db.mu.RUnlock()
+	if needed || len(file)-end < len(file)/trimmed {
+		return
+	}
+	documents := slices.Clone(file[:end])
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.replayed != 0 { // no compact has put other segments there
+		db.memory.segments[0], db.replayed = documents, 0
+	}
+}
+
 // mark is a place in memory: everything staged before it is in the segments before it.
 type mark struct{ segment, offset int }
 
