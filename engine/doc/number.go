@@ -130,6 +130,37 @@ func shortInt(text []byte) (n int64, length int) {
 	return n, i
 }
 
+// shortFloat is the number with a fraction at the head of text and its length, which is 0 where scanNumber has to look: at
+// anything that is no such number, has more than fifteen significant digits or an exponent.
+func shortFloat(text []byte) (f float64, length int) {
+	i, negative := 0, false
+	if len(text) > 0 && text[0] == '-' {
+		i, negative = 1, true
+	}
+	mantissa, start := uint64(0), i
+	for i < len(text) && isDigit(text[i]) {
+		mantissa = mantissa*10 + uint64(text[i]-'0')
+		i++
+	}
+	if i == start || text[start] == '0' && i > start+1 || i == len(text) || text[i] != '.' {
+		return 0, 0
+	}
+	i++
+	point := i
+	for i < len(text) && isDigit(text[i]) {
+		mantissa = mantissa*10 + uint64(text[i]-'0')
+		i++
+	}
+	if i == point || i > start+19 || mantissa >= 1e15 || i < len(text) && text[i]|0x20 == 'e' {
+		return 0, 0
+	}
+	f = float64(mantissa) / exactPowers[i-point] // as in numeral.float64
+	if negative && mantissa != 0 {
+		f = -f
+	}
+	return f, i
+}
+
 func isDigit(c byte) bool { return c-'0' <= 9 }
 
 // value is the number as a value; text is what it was scanned from.

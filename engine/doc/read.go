@@ -3,6 +3,7 @@ package doc
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -121,6 +122,10 @@ func (p *parser) number(dst []byte) ([]byte, error) {
 	if n, length := shortInt(text); length > 0 {
 		p.at += length
 		return appendFixed(dst, tagInt, uint64(n)), nil
+	}
+	if f, length := shortFloat(text); length > 0 {
+		p.at += length
+		return appendFixed(dst, tagFloat, math.Float64bits(f)), nil
 	}
 	n, ok := scanNumber(text)
 	if !ok {
