@@ -33,7 +33,7 @@ var fieldTypes = map[string]string{
 	"n": "int", "m": "int", "x": "float", "s": "text", "u": "text", "t": "timestamp", "b": "bool", "l": "[int]", "j": "json",
 }
 
-const fieldList = "n int%s, m int%s, x float%s, s text%s, u text%s, t timestamp%s, b bool%s, l [int], j json"
+const fieldList = "n int%s, m int%s, x float%s, s text%s, u text collate und%s, t timestamp%s, b bool%s, l [int], j json"
 
 func (g generator) pick(label string, from ...string) string {
 	return rapid.SampledFrom(from).Draw(g.t, label)
@@ -46,7 +46,7 @@ func (g generator) chance(label string, percent int) bool {
 var (
 	ints     = []int64{0, 1, 2, 3, -1, -2, 1, 2, 1<<53 + 1, 1 << 53, math.MaxInt64, math.MinInt64}
 	floats   = []float64{0, 0.5, 1, 1.5, 2, -1.5, 1 << 53, 9.2e18, 1e300}
-	texts    = []string{"", "a", "b", "A", "ab", "aB", "ß", "ſ", "K", "k", "ä", "Ä", "a\"b", "2024-01-01"}
+	texts    = []string{"", "a", "b", "A", "ab", "aB", "ß", "ſ", "K", "k", "ä", "Ä", "a\u0308", "ı", "i", "I", "a\"b", "a b", "2024-01-01"}
 	instants = []moment{0, -1, 1, 1704067200000, 1704067200001, 1767323045678}
 )
 
@@ -301,12 +301,20 @@ func (g generator) where() string {
 func (g generator) order() string {
 	var keys []string
 	for range rapid.SampledFrom([]int{0, 0, 1, 1, 1, 2, 3}).Draw(g.t, "keys") {
-		keys = append(keys, g.pick("key", "n", "m", "x", "s", "u", "t", "b", "l", "j", "j.v", "j.w", "id")+g.pick("direction", "", " desc"))
+		key := g.pick("key", "n", "m", "x", "s", "u", "t", "b", "l", "j", "j.v", "j.w", "id")
+		if strings.HasPrefix(key, "j") || key == "s" || key == "u" {
+			key += g.collate()
+		}
+		keys = append(keys, key+g.pick("direction", "", " desc"))
 	}
 	if keys == nil {
 		return ""
 	}
 	return " order " + strings.Join(keys, ", ")
+}
+
+func (g generator) collate() string {
+	return g.pick("collation", "", "", " collate und", " collate tr")
 }
 
 func (g generator) page() string {

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
@@ -30,7 +31,7 @@ func (g generator) groupStatement() string {
 	var items []string
 	key := ""
 	if g.chance("grouped", 70) {
-		key = g.pick("group key", "n", "m", "x", "s", "t", "b", "l", "j", "id")
+		key = g.pick("group key", "n", "m", "x", "s", "u", "t", "b", "l", "j", "id")
 		items = append(items, key+" as k")
 	}
 	for i := range rapid.IntRange(1, 4).Draw(g.t, "aggregates") {
@@ -44,11 +45,15 @@ func (g generator) groupStatement() string {
 		out += " group by " + key
 	}
 	if g.chance("having", 40) {
-		out += " having " + g.pick("having", "a0 is not null", "count(*) > 1", "count(*) + count(n) >= 2 and a0 is null", "sum(m) > 1 or avg(m) < 2", "not min(m) = 1", "max(s) = 'b'")
+		out += " having " + g.pick("having", "a0 is not null", "count(*) > 1", "count(*) + count(n) >= 2 and a0 is null", "sum(m) > 1 or avg(m) < 2", "not min(m) = 1", "max(s) = 'b'", "max(u) >= 'B'")
 	}
 	var order []string
 	for range rapid.IntRange(0, 2).Draw(g.t, "keys") {
-		order = append(order, g.pick("group order", "a0", "a0", g.aggregate())+g.pick("direction", "", " desc"))
+		by := g.pick("group order", "a0", "a0", g.aggregate())
+		if strings.HasPrefix(by, "m") && (strings.HasSuffix(by, "(s)") || strings.HasSuffix(by, "(u)")) {
+			by += g.collate()
+		}
+		order = append(order, by+g.pick("direction", "", " desc"))
 	}
 	if len(order) > 0 {
 		out += " order " + strings.Join(order, ", ")
@@ -97,7 +102,7 @@ func (w *twins) groups(get *syntax.Get) (string, error) {
 		parts = partition(rows, get.Group.Text)
 	}
 	var wanted []*syntax.Aggregate
-	for _, a := range []string{"count(*)", "count(n)", "sum(m)", "avg(m)", "min(m)", "max(s)"} { // of having
+	for _, a := range []string{"count(*)", "count(n)", "sum(m)", "avg(m)", "min(m)", "max(s)", "max(u)"} { // of having
 		st, err := syntax.Parse("get c select " + a)
 		if err != nil {
 			return "", err
@@ -150,13 +155,14 @@ func showGroups(params []any, get *syntax.Get, made []map[string]any) string {
 		for _, k := range get.Order {
 			x, _ := (&naive{row: a}).eval(k.Expr)
 			y, _ := (&naive{row: b}).eval(k.Expr)
-			if c := order(x, y); c != 0 && k.Desc {
-				return -c
-			} else if c != 0 {
+			if c := orderOf(k, named(get, k.Expr), x, y); c != 0 {
 				return c
 			}
 		}
-		return order(a["k"], b["k"])
+		if get.Group == nil {
+			return 0
+		}
+		return cmp.Or(orderBy(collationOfField(get.Group.Text), a["k"], b["k"]), order(a["k"], b["k"]))
 	})
 	kept = page(kept, get.Limit, get.Offset)
 	var out []string
@@ -168,6 +174,18 @@ func showGroups(params []any, get *syntax.Get, made []map[string]any) string {
 		out = append(out, "{"+strings.Join(fields, ",")+"}")
 	}
 	return "[" + strings.Join(out, ",") + "]"
+}
+
+// named is the expression that a name of a get's answer stands for.
+func named(get *syntax.Get, e syntax.Expr) syntax.Expr {
+	if p, ok := e.(*syntax.Path); ok {
+		for _, item := range get.Select {
+			if item.As == p.Parts[0] {
+				return item.Expr
+			}
+		}
+	}
+	return e
 }
 
 // partition puts rows of one value of a field together, in the order they are met.
@@ -191,8 +209,9 @@ func aggregated(a *syntax.Aggregate, rows []map[string]any) (any, error) {
 		return int64(len(rows)), nil
 	}
 	var held []any
+	field := a.Arg.Text
 	for _, row := range rows {
-		if v := row[a.Arg.Text]; v != nil {
+		if v := row[field]; v != nil {
 			held = append(held, v)
 		}
 	}
@@ -202,11 +221,12 @@ func aggregated(a *syntax.Aggregate, rows []map[string]any) (any, error) {
 	if len(held) == 0 {
 		return nil, nil
 	}
+	by := func(a, b any) int { return orderBy(collationOfField(field), a, b) }
 	switch a.Name {
 	case "min":
-		return slices.MinFunc(held, order), nil
+		return slices.MinFunc(held, by), nil
 	case "max": // the first of equal ones, which slices.MaxFunc promises too
-		return slices.MaxFunc(held, order), nil
+		return slices.MaxFunc(held, by), nil
 	}
 	if _, float := held[0].(float64); float {
 		sum := 0.0

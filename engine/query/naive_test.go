@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 	"fenec/engine/query/syntax"
 )
@@ -328,10 +329,10 @@ func (n *naive) binary(e *syntax.Binary) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return relate(e.Op, a, b), nil
+	return relate(e.Op, max(declaredOn(e.X), declaredOn(e.Y)), a, b), nil
 }
 
-func relate(op syntax.Op, a, b any) any {
+func relate(op syntax.Op, by collation.Collation, a, b any) any {
 	if a == nil || b == nil {
 		return nil
 	}
@@ -346,6 +347,7 @@ func relate(op syntax.Op, a, b any) any {
 	if !same {
 		return nil
 	}
+	c = orderBy(by, a, b)
 	switch op {
 	case syntax.Lt:
 		return c < 0
@@ -377,7 +379,7 @@ func (n *naive) in(e *syntax.Binary) (any, error) {
 				return nil, err
 			}
 		}
-		switch relate(syntax.Eq, x, v) {
+		switch relate(syntax.Eq, collation.None, x, v) {
 		case true:
 			return true, nil
 		case nil:

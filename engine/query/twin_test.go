@@ -194,11 +194,7 @@ func (n *naive) rows(all []map[string]any, where syntax.Expr, by []syntax.OrderK
 	slices.SortStableFunc(rows, func(a, b map[string]any) int {
 		for _, k := range by {
 			p := k.Expr.(*syntax.Path)
-			c := order((&naive{row: a}).path(p), (&naive{row: b}).path(p))
-			if k.Desc {
-				c = -c
-			}
-			if c != 0 {
+			if c := orderOf(k, p, (&naive{row: a}).path(p), (&naive{row: b}).path(p)); c != 0 {
 				return c
 			}
 		}
