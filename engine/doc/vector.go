@@ -218,6 +218,9 @@ func VectorOf(v Value, what string) (Value, error) {
 	case List:
 		t.Dim = Raw(v.B).Count()
 	case Text, Untyped:
+		if s := skipSpaces(v.B); len(s) == 0 || s[0] != '[' {
+			return Value{}, wantsVector(v, what)
+		}
 		t.Dim = 1
 		for _, c := range v.B {
 			if c == ',' {
@@ -225,13 +228,17 @@ func VectorOf(v Value, what string) (Value, error) {
 			}
 		}
 	default:
-		return Value{}, fail.New(fail.Invalid, "%s wants a vector, got %s", what, describe(v))
+		return Value{}, wantsVector(v, what)
 	}
 	if t.Dim < 1 || t.Dim > MaxDim {
 		return Value{}, fail.New(fail.Invalid, "%s wants a vector of 1 to %d numbers, got a list of %d", what, MaxDim, t.Dim)
 	}
 	raw, err := t.appendVector(nil, v, what)
 	return Raw(raw).Value(), err
+}
+
+func wantsVector(v Value, what string) error {
+	return fail.New(fail.Invalid, "%s wants a vector, got %s", what, describe(v))
 }
 
 // appendVectorJSON appends a vector as the list of its numbers, each the shortest that reads back.

@@ -28,10 +28,7 @@ func (m *measuring) view(v doc.Value) []float32 {
 
 // vectorArgument refuses an argument of a function on vectors that can be none.
 func vectorArgument(name string, n node) error {
-	if n.kind == doc.Text && n.constant {
-		return nil
-	}
-	return wants(name, "a vector", n, doc.Vector, doc.List)
+	return wants(name, "a vector", n, doc.Vector, doc.List, doc.Text)
 }
 
 // asVector is a value of the run as a vector; null stays null.

@@ -203,12 +203,20 @@ func FuzzStatements(f *testing.F) {
 		`create index on c (t) @ttl(30m)`, `alter collection e add field o timestamp @ttl(1s)`, `alter collection e drop field t`,
 		`get e order t desc limit 2`, `set e {t: 0} where n > 1 returning *`, `insert e [{id: 1}, {id: 2, t: now()}]`,
 		`drop collection if exists c`, `describe c`, `collections`, `compact`,
+		`get v where cosine(v, [1, 0.5]) > 0.5 and l2(h, v) <= norm("[3,4]") or dot(p, "{1:2}/5") = 1 order id`,
+		`put v {v: [1, 1e-3], h: "[2, 65504]", p: "{5:1,2:0.5}/5", j: {v: [1]}}`, `get v where v in ["[1,2]", [3, 4]] or p = "{}/5"`,
+		`set v {v: normalize(h), h: v, j: {a: v, b: p}, t: null} returning *, norm(normalize(v)) as one`,
+		`get v select v, count(*), max(t) group v having v != [0, 0]`, `get v select case when t = "x" then v else [id, 2] end as c, len(h)`,
+		`alter collection v add field w vector<3, f16> @hnsw(l2, m=8)`, `create index on v (p) @inverted`, `create index on v (v) @hnsw(quant=bit)`,
+		`create collection w (v vector<4> required @hnsw(dot), t text collate und @text(k1=1, prefix=4), s sparse<9>)`,
 	} {
 		f.Add(seed)
 	}
 	base := newMemory()
 	for _, statement := range []string{
 		`create collection c (n int @sorted, x float, s text @hash, b bool, t timestamp @sorted, l [int], j json, y bytes)`,
+		`create collection v (v vector<2>, h vector<2, f16>, p sparse<5>, t text collate tr, j json)`,
+		`put v [{v: [1, 2], h: [0.5, 3], p: "{1:2,3:0.5}/5", t: "x", j: [1, 2]}, {v: [0, 0]}, {}]`,
 		`create index on c (j.v) @sorted`, `create collection e (n int @sorted, t timestamp @ttl(1m))`, `put e [{n: 1, t: 0}, {n: 2}]`,
 		`put c [{n: 1, x: 1.5, s: "x", b: true, t: 5, l: [1, 2], j: {v: 1}, y: "aGk="}, {n: 2, j: {v: "x", a: {b: 1}}}, {}, {s: "ß", j: [1]}]`,
 	} {
@@ -229,7 +237,7 @@ func FuzzStatements(f *testing.F) {
 		}
 		params := make([]doc.Value, min(p.params, 100))
 		for i := range params {
-			params[i] = doc.Value{Kind: doc.Untyped, B: []byte("1")}
+			params[i] = doc.Value{Kind: doc.Untyped, B: []byte([]string{"1", "[1,2]", "x"}[i%3])}
 		}
 		r, err := p.Run(&Env{Params: params, Now: testNow}, db, nil)
 		if err != nil {
