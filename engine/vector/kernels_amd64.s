@@ -226,26 +226,38 @@ TEXT ·l2AVX512(SB), NOSPLIT, $0-28
 	PREFETCHT0 384(R9) \
 	PREFETCHT0 448(R9)
 
-// ROWS runs KERNEL for each of the R15 rows whose numbers are at R13, asking for the next one first, and stores the low 32 bits
-// of X0 at DX. The query is at R8 and R14 long.
+// AHEAD is how many rows are on their way while one is measured.
+#define AHEAD 4
+
+// ROWS runs KERNEL for each of the R15 rows whose numbers are at R13 and stores the low 32 bits of X0 at DX. The query is at R8
+// and R14 long.
 #define ROWS(KERNEL) \
-	MOVL (R13), AX \
+	XORL CX, CX \
+ask: \
+	MOVL (R13)(CX*4), AX \
 	ROW_ADDRESS(R9) \
+	FETCH \
+	INCQ CX \
+	CMPQ CX, R15 \
+	JGE  next \
+	CMPQ CX, $AHEAD \
+	JLT  ask \
 next: \
-	MOVQ R9, DI \
-	DECQ R15 \
-	JEQ  run \
-	ADDQ $4, R13 \
-	MOVL (R13), AX \
+	CMPQ R15, $AHEAD \
+	JLE  run \
+	MOVL (4*AHEAD)(R13), AX \
 	ROW_ADDRESS(R9) \
 	FETCH \
 run: \
+	MOVL (R13), AX \
+	ROW_ADDRESS(DI) \
+	ADDQ $4, R13 \
 	MOVQ R8, SI \
 	MOVQ R14, CX \
 	KERNEL \
 	VMOVD X0, (DX) \
 	ADDQ $4, DX \
-	TESTQ R15, R15 \
+	DECQ R15 \
 	JNE  next
 
 // func dotRowsAVX2(query *float32, n int, chunks *[]float32, shift uint, stride int, at *uint32, count int, out *float32)

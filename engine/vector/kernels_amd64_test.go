@@ -9,43 +9,95 @@ import (
 // eachKernel runs a test with every set of kernels that the processor can run.
 func eachKernel(t *testing.T, run func(t *testing.T)) {
 	t.Helper()
-	for f := generic; f <= best; f++ {
-		using = f
-		t.Run([]string{"generic", "avx2", "avx512"}[f], run)
+	defer func() { using = best }()
+	for using = generic; using <= best; using++ {
+		t.Run([]string{"generic", "avx2", "avx512"}[using], run)
 	}
-	using = best
 }
 
-// unaligned is n random numbers at an address that is a multiple of 4 and, mostly, of nothing more.
-func unaligned(r *rand.Rand, n int) []float32 {
-	at := r.IntN(16)
-	v := make([]float32, at+n+16)
-	for i := range v {
-		v[i] = float32(r.NormFloat64()) * float32(math.Exp2(float64(r.IntN(40)-20)))
+func TestTheProcessorOfTheTestsHasTheFastKernels(t *testing.T) {
+	if best == generic {
+		t.Error("the assembly is not tested here: no AVX2, FMA and BMI2")
 	}
-	return v[at : at+n : at+n]
 }
 
 func TestKernelsAgreeBitForBit(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for n := 1; n < 400; n++ {
-		for range 5 {
-			a, b := unaligned(r, n), unaligned(r, n)
-			if r.IntN(4) == 0 {
-				a[r.IntN(n)] = 1e-40 // subnormal, and signs of zeros
-				b[r.IntN(n)] = -1e-30
+	for n := 1; n < 300; n++ {
+		a, b := extreme(r, n), extreme(r, n)
+		m, at := matrixOf(r, n, 9)
+		code, codes := codesOf(r, (n+15)&^15, 9)
+		type answers struct {
+			pair   [2]float32
+			dots   [9]float32
+			l2s    [9]float32
+			coded  [9]int32
+			halves [300]float32
+		}
+		var want answers
+		defer func() { using = best }()
+		for using = generic; using <= best; using++ {
+			var got answers
+			got.pair = [2]float32{Dot(a, b), L2Squared(a, b)}
+			DotRows(a, m, at, got.dots[:])
+			L2SquaredRows(a, m, at, got.l2s[:])
+			DotInt8Rows(code, codes, at, got.coded[:])
+			copy(got.halves[:], FromF16(nil, memory(a)[:2*n]))
+			clearNaNs(got.halves[:])
+			if using == generic {
+				want = got
+			} else if got != want {
+				t.Fatalf("length %d: kernels %d answer\n%v, in Go it is\n%v", n, using, got, want)
 			}
-			using = generic
-			dot, l2 := Dot(a, b), L2Squared(a, b)
-			for using = generic; using <= best; using++ {
-				if got := Dot(a, b); math.Float32bits(got) != math.Float32bits(dot) {
-					t.Fatalf("kernels %d: the dot product of %d is %x, in Go it is %x", using, n, got, dot)
-				}
-				if got := L2Squared(a, b); math.Float32bits(got) != math.Float32bits(l2) {
-					t.Fatalf("kernels %d: the squared distance of %d is %x, in Go it is %x", using, n, got, l2)
+			for i, row := range at {
+				if one := Dot(a, m.Row(int(row))); math.Float32bits(one) != math.Float32bits(got.dots[i]) {
+					t.Fatalf("length %d: kernels %d answer %v for a row, %v for the vector", n, using, got.dots[i], one)
 				}
 			}
 		}
+		using = best
 	}
-	using = best
+}
+
+// clearNaNs makes numbers comparable: one that is none differs from itself.
+func clearNaNs(v []float32) {
+	for i, x := range v {
+		if x != x {
+			v[i] = 0
+		}
+	}
+}
+
+func TestKernelsAreNearTheExactSums(t *testing.T) {
+	eachKernel(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(3, 4))
+		for range 500 {
+			n := 1 + r.IntN(2000)
+			a, b := unaligned(r, n), unaligned(r, n)
+			var dot, l2, size float64
+			for i, x := range a {
+				p := float64(x) * float64(b[i])
+				d := float64(x) - float64(b[i])
+				dot, l2, size = dot+p, l2+d*d, size+math.Abs(p)
+			}
+			if got := Dot(a, b); math.Abs(float64(got)-dot) > 1e-6*size {
+				t.Fatalf("dot product of %d: %v, want %v", n, got, dot)
+			}
+			if got := L2Squared(a, b); math.Abs(float64(got)-l2) > 1e-6*l2 {
+				t.Fatalf("squared distance of %d: %v, want %v", n, got, l2)
+			}
+		}
+	})
+}
+
+func BenchmarkDot(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{128, 768} {
+		x, y := unaligned(r, n), unaligned(r, n)
+		b.Run(map[int]string{128: "128", 768: "768"}[n], func(b *testing.B) {
+			for b.Loop() {
+				Dot(x, y)
+			}
+		})
+	}
 }
