@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -109,17 +110,18 @@ func (b *building) build(env *query.Env) error {
 		return b.view.get(id)
 	})
 	x.state.Store(&s)
-	stopped := func() bool { return env.Ctx.Err() != nil || x.table.db.isClosed() }
+	stopped := func() error { return x.stopped(env.Ctx) }
 	n := 0
 	var err error
 	s.fill(b.view.ids.Len(), func(add func(v doc.Value, id int64)) {
 		b.view.ids.Ascend(1, func(id int64, ref uint64) bool {
-			if n++; n%4096 == 0 && stopped() {
-				err = x.errStopped()
-				return false
+			if n++; n%4096 == 0 {
+				err = stopped()
 			}
-			add(x.value(b.view.memory.document(ref)), id)
-			return true
+			if err == nil {
+				add(x.value(b.view.memory.document(ref)), id)
+			}
+			return err == nil
 		})
 	})
 	if g, ok := s.(*graphIndex); ok && err == nil {
@@ -131,8 +133,15 @@ func (b *building) build(env *query.Env) error {
 	return err
 }
 
-func (x *derived) errStopped() error {
-	return fail.New(fail.Canceled, "building the index on %s was stopped", x.on)
+// stopped is why the index of x is not to be built to its end, nil where it is.
+func (x *derived) stopped(ctx context.Context) error {
+	switch {
+	case ctx.Err() != nil:
+		return fail.New(fail.Canceled, "building the index on %s was stopped", x.on)
+	case x.table.db.isClosed():
+		return errClosed()
+	}
+	return nil
 }
 
 // declares tells that b is the index of that declaration.

@@ -160,7 +160,7 @@ func newDB(path string, o Options) *DB {
 	db := &DB{path: path, opts: o, tables: map[string]*table{}, numbers: map[uint64]*table{}}
 	db.reader.db = db
 	db.tx.reader = &db.reader
-	db.linker.db = db
+	db.linker.db, db.linker.crowd = db, crowd
 	db.closeOnce = sync.OnceValue(db.close)
 	return db
 }

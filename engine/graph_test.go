@@ -113,8 +113,13 @@ func TestAGraphIsKeptInTheFile(t *testing.T) {
 
 			db = reopen(t, Options{FS: fs})
 			s := graph(db)
-			if s.Pending() > 0 || s.gained() != 0 || !slices.Equal(s.AppendBinary(nil), want) {
+			if s.waiting() > 0 || s.moved.Load() > 0 || !slices.Equal(s.AppendBinary(nil), want) {
 				t.Fatal("the graph was made again though the file has it")
+			}
+			checkNearest(t, db)
+			settle(db)
+			if held := int64(len(db.memory.segments[0])); held >= db.Stats().FileBytes-int64(len(want)) {
+				t.Errorf("the graph in the file is still held: %d bytes of %d", held, db.Stats().FileBytes)
 			}
 			checkNearest(t, db)
 			size := db.Stats().FileBytes

@@ -142,11 +142,11 @@ func (s *graphIndex) linkStep(workers int) (linked int) {
 	return n
 }
 
-// linkAll links all vectors of an index that nobody else can find yet, until stopped tells to end.
-func (s *graphIndex) linkAll(stopped func() bool) error {
+// linkAll links all vectors of an index that nobody else can find yet, unless stopped says why not.
+func (s *graphIndex) linkAll(stopped func() error) error {
 	for s.Pending() > 0 {
-		if stopped() {
-			return s.of.errStopped()
+		if err := stopped(); err != nil {
+			return err
 		}
 		s.Link(runtime.GOMAXPROCS(0), mostLinked)
 	}

@@ -12,6 +12,7 @@ import (
 // file had, and is there only while there is something to do.
 type linker struct {
 	db     *DB
+	crowd  int         // how many numbers of vectors may wait before writes are held back
 	wanted atomic.Bool // there may be something to do that it has not looked at
 
 	mu      sync.Mutex
@@ -82,9 +83,9 @@ func (db *DB) linkSome() bool {
 	return false
 }
 
-// crowded is how many numbers of vectors may wait to be linked before writes that add to them are held back: a search
+// crowd is how many numbers of vectors may wait to be linked before writes that add to them are held back: a search
 // measures each, which takes it some ten milliseconds.
-const crowded = 32 << 20
+const crowd = 32 << 20
 
 // keepUp has a write that changed n documents link as many vectors itself, where a graph has a crowd of them waiting: so
 // that writers who are faster than the linker do not make searches slower and slower.
@@ -111,7 +112,7 @@ func (db *DB) linkCrowded() (linked int) {
 	defer db.mu.RUnlock()
 	for _, t := range db.numbers {
 		for _, x := range t.derived {
-			if s, ok := x.there().(*graphIndex); ok && s.waiting() > crowded/x.vector.Dim {
+			if s, ok := x.there().(*graphIndex); ok && s.waiting() > db.linker.crowd/x.vector.Dim {
 				return s.linkStep(1)
 			}
 		}

@@ -9,9 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"fenec/engine/doc"
 	"fenec/engine/fail"
-	"fenec/engine/index"
 	"fenec/internal/vfs/crashfs"
 )
 
@@ -32,35 +30,17 @@ func everything(tb testing.TB, db *DB) string {
 	return out
 }
 
-func checkIndex(tb testing.TB, x *derived, s builtIndex) {
-	tb.Helper()
-	list := func(s builtIndex) (ids []int64) {
-		add := func(id int64) bool { ids = append(ids, id); return true }
-		switch s := s.(type) {
-		case sortedIndex:
-			s.Range(index.Bound{Unbounded: true}, index.Bound{Unbounded: true}, false, add)
-		case *hashIndex:
-			x.table.Ascend(1, func(d doc.Document) bool { s.Ascend(doc.Hash(x.value(d)), add); return true })
-			ids = append(ids, int64(s.Len()))
-		}
-		return ids
-	}
-	if got, want := list(s), list(x.build()); !slices.Equal(got, want) {
-		tb.Errorf("the index on %s lists %v, and built anew %v", x.on, got, want)
-	}
-}
-
 // indexed is a database whose every index is built.
 func indexed(t *testing.T, o Options) *DB {
 	t.Helper()
 	db := inMemory(t, o)
-	mustExec(t, db, `create collection c (n int @unique, tag text @sorted, j json)`)
+	mustExec(t, db, `create collection c (n int @unique, tag text @sorted, j json, v vector<2> @hnsw(l2), s sparse<9> @inverted, t text @text)`)
 	mustExec(t, db, `create index on c (j.k) @hash`)
-	mustExec(t, db, `put c [{n: 1, tag: "a", j: {k: 1}}, {n: 2, tag: "b", j: {k: 1}}, {n: 3}, {id: 20, n: 4, tag: "a"}]`)
+	mustExec(t, db, `put c [{n: 1, tag: "a", j: {k: 1}, v: [1, 2], t: "one"}, {n: 2, tag: "b", j: {k: 1}, s: "{1:2}/9"}, {n: 3, v: [3, 4], t: "three"}, {id: 20, n: 4, tag: "a", v: [1, 2], s: "{1:1,5:5}/9"}]`)
 	mustExec(t, db, `create collection d (x int @sorted)`)
 	mustExec(t, db, `put d [{x: 1}, {x: 2}]`)
 	mustExec(t, db, `del c where n = 3`)
-	for _, text := range []string{`get c where n = 1`, `get c order tag`, `get c where j.k = 1`, `get d order x`} {
+	for _, text := range []string{`get c where n = 1`, `get c order tag`, `get c where j.k = 1`, `get d order x`, `get c near v [1, 1] limit 9`, `get c near s "{1:1}/9" limit 9`, `get c match t "one"`} {
 		mustExec(t, db, text)
 	}
 	return db
@@ -71,7 +51,7 @@ var blocks = []string{
 	`put c [{n: 5, tag: "c"}, {id: 30, n: 6, j: {k: 2}}]`,
 	`set c {n: 100 - n, tag: "z"} where n <= 2`,
 	`del c where n > 90`,
-	`put c {id: 20, n: 2}`,
+	`put c {id: 20, n: 2, v: [5, 6], s: "{5:5}/9", t: "one more"}`,
 	`drop collection d`,
 	`create collection d (y text @unique)`,
 	`put d {y: "x"}`,

@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"fenec/engine/fail"
+	"fenec/internal/vfs/crashfs"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// TestLinkingBesideEverythingElse is for the race detector: vectors come and go under searches, compacts, saves, counts
+// and a close in their midst, which the linker does not outlive.
+func TestLinkingBesideEverythingElse(t *testing.T) {
+	for round := range 4 {
+		fs := crashfs.New(1)
+		db := inMemory(t, Options{FS: fs})
+		mustExec(t, db, `create collection c (v vector<4> @hnsw(l2, m=2, ef_construction=8), t text @text, s sparse<9> @inverted)`)
+		var group errgroup.Group
+		for i, texts := range [][]string{
+			{`put c {v: [1, 2, 3, #], t: "word #", s: "{1:1}/9"}`, `put c {id: #, v: [4, 3, 2, 1]}`},
+			{`put c {v: [#, 0, 0, 1], t: "other"}`, `set c {v: [0, 0, 0, #]} where id % 7 = 1`, `del c where id % 5 = 2`},
+			{`get c near v [1, 1, 1, #] limit 5`, `get c near s "{1:1}/9" limit 5`, `get c match t "word #" limit 5`, `get c count`},
+			{`alter collection c add field w vector<2> @hnsw(dot)`, `put c {w: [1, #]}`, `get c near w [1, 0] limit 2`, `alter collection c drop field w`},
+			{`compact`},
+		} {
+			group.Go(func() error {
+				for n := range 40 {
+					if round == 3 && i == 0 && n == 20 {
+						return db.Close()
+					}
+					text := strings.ReplaceAll(texts[n%len(texts)], "#", strconv.Itoa(n+1))
+					_, err := exec(db, text)
+					if kind := fail.KindOf(err); err != nil && kind != fail.NotFound && kind != fail.Conflict && kind != fail.Closed {
+						return fmt.Errorf("%s: %w", text, err)
+					}
+					db.Stats()
+				}
+				return nil
+			})
+		}
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if round == 3 {
+			db = reopen(t, Options{FS: fs})
+		}
+		mustHold(t, db)
+		checkNearest(t, db)
+		settle(db)
+		checkNearest(t, db)
+		db.Close()
+		db = reopen(t, Options{FS: fs})
+		checkNearest(t, db)
+		mustHold(t, db)
+	}
+}
+
+// TestOneHotVectorsUnderChurn rewrites documents whose vectors are all alike or at right angles, where a graph has the
+// least to go by.
+func TestOneHotVectorsUnderChurn(t *testing.T) {
+	db := inMemory(t, Options{})
+	mustExec(t, db, `create collection c (v vector<16> @hnsw(cosine, m=4, ef_construction=16))`)
+	random := rand.New(rand.NewPCG(9, 9))
+	for round := range 30 {
+		vectors := make([][]float32, 20)
+		for i := range vectors {
+			vectors[i] = make([]float32, 16)
+			vectors[i][random.IntN(16)] = 1
+		}
+		putVectors(t, db, 1+random.IntN(100), vectors)
+		if round%5 == 4 {
+			mustExec(t, db, fmt.Sprintf(`del c where id %% 7 = %d`, round%7))
+		}
+		if round%2 == 0 {
+			graph(db)
+			settle(db)
+		}
+		if round%10 == 9 {
+			mustExec(t, db, `compact`)
+		}
+		checkNearest(t, db)
+	}
+}
+
+// TestACompactMakesAWornGraphAnew deletes most of what a graph holds.
+func TestACompactMakesAWornGraphAnew(t *testing.T) {
+	db := inMemory(t, Options{})
+	mustExec(t, db, `create collection c (v vector<4> @hnsw(l2, m=4))`)
+	vectors := randomVectors(rand.New(rand.NewPCG(4, 4)), 400, 4)
+	putVectors(t, db, 1, vectors)
+	if err := linked(db); err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, db, `del c where id <= 390`)
+	if graph(db).Tombstones() < 100 {
+		t.Fatal("the graph is not worn")
+	}
+	mustExec(t, db, `compact`)
+	if s := graph(db); s.Tombstones() > 0 || s.waiting() > 0 || s.Len() != 10 {
+		t.Errorf("the graph has %d vectors nobody has, of %d, and %d wait", s.Tombstones(), s.Nodes(), s.waiting())
+	}
+	checkNearest(t, db)
+	putVectors(t, db, 500, vectors[:10])
+	checkNearest(t, db)
+}
+
+// TestCreateIndexLinksAllBeforeItAnswers also has it stopped by its context.
+func TestCreateIndexLinksAllBeforeItAnswers(t *testing.T) {
+	db := inMemory(t, Options{})
+	mustExec(t, db, `create collection c (v vector<8>)`)
+	putVectors(t, db, 1, randomVectors(rand.New(rand.NewPCG(8, 8)), 500, 8))
+	stopped, stop := context.WithCancel(context.Background())
+	stop()
+	create := Statement{Text: `create index on c (v) @hnsw(l2)`}
+	_, err := db.Exec(stopped, create, nil)
+	wantKind(t, err, fail.Canceled)
+	if _, err := db.Exec(context.Background(), create, nil); err != nil {
+		t.Fatal(err)
+	}
+	if s, ok := db.tables["c"].index("v").there().(*graphIndex); !ok || s.waiting() > 0 || s.Len() != 500 {
+		t.Error("the index is not built, or vectors wait in it")
+	}
+	checkNearest(t, db)
+}
+
+// TestWritersAreHeldBackByACrowd puts faster than the linker links.
+func TestWritersAreHeldBackByACrowd(t *testing.T) {
+	db := inMemory(t, Options{})
+	db.linker.crowd = 8 * 100
+	mustExec(t, db, `create collection c (v vector<8> @hnsw(l2))`)
+	graph(db)
+	random := rand.New(rand.NewPCG(6, 6))
+	most := 0
+	for n := range 200 {
+		putVectors(t, db, 1+10*n, randomVectors(random, 10, 8))
+		most = max(most, graph(db).waiting())
+	}
+	if most > 200 {
+		t.Errorf("%d vectors waited, of 100 that may", most)
+	}
+}
