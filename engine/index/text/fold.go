@@ -45,13 +45,16 @@ const (
 var caseFold = cases.Fold()
 
 // folder holds the buffers of the steps of folding.
-type folder struct{ decomposed, cased, plain []byte }
+type folder struct {
+	decomposed, cased, plain []byte
+	iter                     norm.Iter
+}
 
 // appendFolded appends text as it is indexed and looked for: compatibility forms and case are folded as Unicode's
 // NFKC_Casefold does it, a dotted and a dotless i are one letter, and so are a typewriter's apostrophe and a typesetter's.
 // Accents stay. Each byte that is not UTF-8 becomes U+FFFD. What is folded is its own folding.
 func (f *folder) appendFolded(dst, text []byte) []byte {
-	f.decomposed = norm.NFKD.Append(f.decomposed[:0], text...)
+	f.decomposed = f.normalize(f.decomposed[:0], norm.NFKD, text)
 	if need := maxFoldGrow * len(f.decomposed); cap(f.cased) < need {
 		f.cased = make([]byte, need)
 	}
@@ -71,9 +74,21 @@ func (f *folder) appendFolded(dst, text []byte) []byte {
 			r = 'i'
 		case r == apostrophe:
 			r = '\''
+		case r >= 0xab70 && r <= 0xabbf: // small Cherokee letters, which x/text takes for the folded ones
+			r += 0x13a0 - 0xab70
+		case r >= 0x13f8 && r <= 0x13fd:
+			r += 0x13f0 - 0x13f8
 		}
 		overI = r == 'i' || overI && unicode.Is(unicode.M, r)
 		f.plain = utf8.AppendRune(f.plain, r)
 	}
-	return norm.NFKC.Append(dst, f.plain...)
+	return f.normalize(dst, norm.NFKC, f.plain)
+}
+
+// normalize is form.Append without its allocation.
+func (f *folder) normalize(dst []byte, form norm.Form, text []byte) []byte {
+	for f.iter.Init(form, text); !f.iter.Done(); {
+		dst = append(dst, f.iter.Next()...)
+	}
+	return dst
 }

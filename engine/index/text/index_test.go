@@ -81,10 +81,10 @@ func TestScoresAreThoseOfTheDefinition(t *testing.T) {
 			id := rapid.Int64Range(1, 30).Draw(t, "id")
 			if old, there := w.texts[id]; there {
 				x.Remove(id, []byte(old))
-				delete(w.texts, id)
+				w.remove(id)
 			}
 			if rapid.IntRange(0, 3).Draw(t, "put") > 0 {
-				w.texts[id] = drawText(t, "text")
+				w.put(id, drawText(t, "text"))
 				x.Add(id, []byte(w.texts[id]))
 			}
 		}
@@ -133,7 +133,7 @@ func TestLongPostingsScoreAsDefined(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	x, w := New(standard), newOracle(standard)
 	for id, text := range corpus(r, 3000, 40, 400) {
-		w.texts[int64(id)] = text
+		w.put(int64(id), text)
 		x.Add(int64(id), []byte(text))
 	}
 	for i, query := range queries(r, 21, 400) {

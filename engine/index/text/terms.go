@@ -1,7 +1,6 @@
 package text
 
 import (
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/clipperhouse/uax29/v2/words"
@@ -17,6 +16,9 @@ type Term struct {
 // often. Words are those of Unicode's annex 29 that hold a letter or a number. Of runs in scripts that put no space between
 // words there are overlapping grams instead: pairs of Han, kana and Hangul, triples of Thai, Lao, Khmer and Myanmar; a run
 // that is shorter is a term itself.
+//
+// All are folded as Unicode's NFKC_Casefold does it: case, compatibility forms and invisible characters make no difference.
+// Nor does it whether an i has a dot, or whether an apostrophe is a typewriter's or a typesetter's. Accents do.
 func (o Options) Terms(text []byte) []Term {
 	s := scanner{prefix: o.Prefix, chars: o.Chars}
 	s.scan(text)
@@ -40,7 +42,7 @@ type scanner struct {
 
 	folder folder
 	folded []byte
-	starts []int // of each character of a run
+	starts []int // in bytes, of each character of a run
 }
 
 // span is where a term lies in the bytes of its scanner.
@@ -49,116 +51,151 @@ type span struct {
 	extra    bool
 }
 
-// scan finds the terms of text.
+// scan finds the terms of text. Most of a text is simple: its runes are folded one by one, and ASCII's rules part its words.
+// Around whatever is not, from the start of the word or run it is met in to the next space, all of Unicode's rules apply.
 func (s *scanner) scan(text []byte) {
 	s.bytes, s.spans = s.bytes[:0], s.spans[:0]
 	for i := 0; i < len(text); {
-		switch class := asciiClass[text[i]]; {
-		case class&wordStart != 0:
-			end, plain := asciiWord(text, i)
-			if !plain {
-				end = chunkEnd(text, end)
-				s.scanChunk(text[i:end])
-			} else {
-				s.asciiTerm(text[i:end])
-			}
-			i = end
-		case class == high:
-			end := chunkEnd(text, i)
-			s.scanChunk(text[i:end])
-			i = end
-		default:
-			i++
-		}
-	}
-}
-
-// What an ASCII byte is to the rules of annex 29.
-const (
-	letter    = 1 << iota
-	digit     // Numeric
-	joiner    // ExtendNumLet: the underscore
-	midLetter // between letters
-	midDigit  // between numbers
-	space     // a break whatever is around it
-	high      // not ASCII
-
-	wordStart = letter | digit | joiner
-)
-
-var asciiClass = func() (class [256]uint8) {
-	for c := 'a'; c <= 'z'; c++ {
-		class[c], class[c-'a'+'A'] = letter, letter
-	}
-	for c := '0'; c <= '9'; c++ {
-		class[c] = digit
-	}
-	class['_'] = joiner
-	class['.'], class['\''] = midLetter|midDigit, midLetter|midDigit
-	class[':'] = midLetter
-	class[','], class[';'] = midDigit, midDigit
-	for _, c := range " \t\n\v\f\r" {
-		class[c] = space
-	}
-	for c := 0x80; c < 0x100; c++ {
-		class[c] = high
-	}
-	return class
-}()
-
-// asciiWord is the end of the word that starts at i, or, where what is not ASCII has a say in it, not plain.
-func asciiWord(text []byte, i int) (end int, plain bool) {
-	last := asciiClass[text[i]]
-	for i++; i < len(text); i++ {
-		class := asciiClass[text[i]]
+		_, class, size := runeAt(text, i)
+		end, ok := i+size, true
 		switch {
 		case class&wordStart != 0:
-		case class == high:
-			return i, false
-		case class&(midLetter|midDigit) != 0 && i+1 < len(text):
-			next := asciiClass[text[i+1]]
-			if next == high {
-				return i + 1, false
-			}
-			if last&next&letter == 0 || class&midLetter == 0 {
-				if last&next&digit == 0 || class&midDigit == 0 {
-					return i, true
-				}
-			}
-			i++
-			class = next
-		default:
-			return i, true
+			end, ok = s.simpleWord(text, i)
+		case class&(paired|tripled) != 0:
+			end, ok = s.simpleRun(text, i, class)
+		case class == complex:
+			ok = false
 		}
-		last = class
+		if !ok {
+			end = i
+			for end < len(text) && !isSpace(text[end]) {
+				end++
+			}
+			s.scanComplex(text[i:end])
+		}
+		i = end
 	}
-	return i, true
 }
 
-// chunkEnd is the next place from i on at which no rule joins what is before it to what is after it.
-func chunkEnd(text []byte, i int) int {
-	for i < len(text) && asciiClass[text[i]] != space {
-		i++
-	}
-	return i
-}
+// isSpace tells whether no rule joins what is before a byte of UTF-8 to what is after it.
+func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
-// asciiTerm enters an ASCII word, unless it is nothing but underscores.
-func (s *scanner) asciiTerm(word []byte) {
-	from := len(s.bytes)
-	all := uint8(0)
-	for _, c := range word {
-		all |= asciiClass[c]
+// runeAt is the folded form of the rune at i, the class of that, and the size of the rune.
+func runeAt(text []byte, i int) (rune, class, int) {
+	if c := text[i]; c < utf8.RuneSelf {
 		if 'A' <= c && c <= 'Z' {
 			c += 'a' - 'A'
 		}
-		s.bytes = append(s.bytes, c)
+		return rune(c), asciiClass[c], 1
 	}
+	r, size := utf8.DecodeRune(text[i:])
+	folded, class := simple(r)
+	return folded, class, size
+}
+
+// simpleWord enters the word that starts at i and answers its end, unless it is not simple.
+func (s *scanner) simpleWord(text []byte, i int) (end int, ok bool) {
+	from := len(s.bytes)
+	var last, all class
+	for i < len(text) {
+		r, class, size := runeAt(text, i)
+		switch {
+		case class&wordStart != 0:
+		case class == complex:
+			s.bytes = s.bytes[:from]
+			return 0, false
+		case class&(midLetter|midDigit) != 0 && i+size < len(text):
+			// Within a word if it is between two letters, or between two digits.
+			_, next, _ := runeAt(text, i+size)
+			if next == complex {
+				s.bytes = s.bytes[:from]
+				return 0, false
+			}
+			if class&midLetter == 0 || last&next&letter == 0 {
+				if class&midDigit == 0 || last&next&digit == 0 {
+					return i, s.simpleTerm(from, all)
+				}
+			}
+		default:
+			return i, s.simpleTerm(from, all)
+		}
+		s.bytes = utf8.AppendRune(s.bytes, r)
+		last = class
+		all |= class
+		i += size
+	}
+	return i, s.simpleTerm(from, all)
+}
+
+// simpleTerm enters the word that the bytes end with, unless it is nothing but underscores.
+func (s *scanner) simpleTerm(from int, all class) bool {
 	if all&(letter|digit) == 0 {
 		s.bytes = s.bytes[:from]
-		return
+	} else {
+		s.word(from)
 	}
-	s.word(from)
+	return true
+}
+
+// simpleRun enters the grams of the run that starts at i and answers its end, unless it is not simple.
+func (s *scanner) simpleRun(text []byte, i int, kind class) (end int, ok bool) {
+	from := len(s.bytes)
+	s.starts = s.starts[:0]
+	for i < len(text) {
+		r, class, size := runeAt(text, i)
+		if class == complex {
+			s.bytes = s.bytes[:from]
+			return 0, false
+		}
+		if class != kind {
+			break
+		}
+		s.starts = append(s.starts, len(s.bytes))
+		s.bytes = utf8.AppendRune(s.bytes, r)
+		i += size
+	}
+	s.grams(from, kind)
+	return i, true
+}
+
+// scanComplex finds the terms of a part of the text by all of the rules.
+func (s *scanner) scanComplex(text []byte) {
+	s.folded = s.folder.appendFolded(s.folded[:0], text)
+	for at := 0; at < len(s.folded); {
+		r, size := utf8.DecodeRune(s.folded[at:])
+		kind := scriptOf(r)
+		from, base := at, len(s.bytes)-at
+		s.starts = append(s.starts[:0], base+at)
+		for at += size; at < len(s.folded); at += size {
+			r, size = utf8.DecodeRune(s.folded[at:])
+			if next := scriptOf(r); next != complex {
+				if next != kind {
+					break
+				}
+				s.starts = append(s.starts, base+at)
+			}
+		}
+		if run := s.folded[from:at]; kind&(paired|tripled) == 0 {
+			s.scanWords(run)
+		} else {
+			from := len(s.bytes)
+			s.bytes = append(s.bytes, run...)
+			s.grams(from, kind)
+		}
+	}
+}
+
+// scanWords finds the words of folded text.
+func (s *scanner) scanWords(text []byte) {
+	for len(text) > 0 {
+		n, word, _ := words.SplitFunc(text, true)
+		text = text[n:]
+		if hasLetterOrNumber(word) {
+			from := len(s.bytes)
+			s.bytes = append(s.bytes, word...)
+			s.word(from)
+		}
+	}
 }
 
 // word enters the word that the bytes end with, and its prefixes.
@@ -177,124 +214,35 @@ func (s *scanner) word(from int) {
 	}
 }
 
-func (s *scanner) enter(from, to int, extra bool) {
-	s.spans = append(s.spans, span{from: uint32(from), to: uint32(to), extra: extra})
-}
-
-// script is how a rune is read.
-type script uint8
-
-const (
-	other   script = iota
-	paired         // Han, kana, Hangul
-	tripled        // Thai, Lao, Khmer, Myanmar
-	mark           // belongs to what is before it
-)
-
-// scriptOf is the script of a folded rune. Digits of any script make words.
-func scriptOf(r rune) script {
-	switch {
-	case r < 0x300:
-		return other
-	case unicode.In(r, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar):
-		if unicode.In(r, unicode.L, unicode.M) {
-			return tripled
-		}
-	case unicode.Is(unicode.M, r):
-		return mark
-	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul):
-		if unicode.In(r, unicode.L, unicode.Nl) {
-			return paired
-		}
-	case r == 'ー', r >= '〱' && r <= '〵': // marks of length and repetition, which kana shares
-		return paired
-	}
-	return other
-}
-
-// scanChunk finds the terms of a part of the text that holds more than ASCII.
-func (s *scanner) scanChunk(chunk []byte) {
-	s.folded = s.folder.appendFolded(s.folded[:0], chunk)
-	var run script
-	from := 0
-	s.starts = s.starts[:0]
-	for at := 0; at < len(s.folded); {
-		r, size := utf8.DecodeRune(s.folded[at:])
-		now := scriptOf(r)
-		if now == mark {
-			now = run
-		} else {
-			if now != run {
-				s.scanRun(run, s.folded[from:at])
-				run, from = now, at
-			}
-			s.starts = append(s.starts, at-from)
-		}
-		at += size
-	}
-	s.scanRun(run, s.folded[from:])
-}
-
-// scanRun finds the terms of a run of one script.
-func (s *scanner) scanRun(kind script, run []byte) {
-	switch kind {
-	case paired:
-		s.grams(run, 2)
-	case tripled:
-		s.grams(run, 3)
-	default:
-		s.scanWords(run)
-	}
-	s.starts = s.starts[:0]
-}
-
-// scanWords finds the words of folded text.
-func (s *scanner) scanWords(text []byte) {
-	for len(text) > 0 {
-		n, word, _ := words.SplitFunc(text, true)
-		text = text[n:]
-		if hasLetterOrNumber(word) {
-			from := len(s.bytes)
-			s.bytes = append(s.bytes, word...)
-			s.word(from)
-		}
-	}
-}
-
-func hasLetterOrNumber(word []byte) bool {
-	for len(word) > 0 {
-		r, size := utf8.DecodeRune(word)
-		if unicode.IsLetter(r) || unicode.IsNumber(r) {
-			return true
-		}
-		word = word[size:]
-	}
-	return false
-}
-
-// grams enters the grams of n characters of a run whose characters begin at starts, or the run itself where it has no more.
-func (s *scanner) grams(run []byte, n int) {
-	if !hasLetterOrNumber(run) {
+// grams enters the grams of the run that the bytes end with, whose characters begin at starts, or the run itself where it is
+// not longer than one.
+func (s *scanner) grams(from int, kind class) {
+	if !hasLetterOrNumber(s.bytes[from:]) {
 		return
 	}
-	from := len(s.bytes)
-	s.bytes = append(s.bytes, run...)
+	n := 2
+	if kind == tripled {
+		n = 3
+	}
 	count := len(s.starts)
-	s.starts = append(s.starts, len(run))
+	s.starts = append(s.starts, len(s.bytes))
 	if count <= n {
 		s.enter(from, len(s.bytes), false)
 	} else {
 		for i := 0; i+n <= count; i++ {
-			s.enter(from+s.starts[i], from+s.starts[i+n], false)
+			s.enter(s.starts[i], s.starts[i+n], false)
 		}
 	}
 	if !s.chars || count == 1 {
 		return
 	}
 	for i := range count {
-		char := run[s.starts[i]:s.starts[i+1]]
-		if hasLetterOrNumber(char) {
-			s.enter(from+s.starts[i], from+s.starts[i+1], true)
+		if hasLetterOrNumber(s.bytes[s.starts[i]:s.starts[i+1]]) {
+			s.enter(s.starts[i], s.starts[i+1], true)
 		}
 	}
+}
+
+func (s *scanner) enter(from, to int, extra bool) {
+	s.spans = append(s.spans, span{from: uint32(from), to: uint32(to), extra: extra})
 }
