@@ -159,3 +159,13 @@ func (s *graphIndex) waiting() int {
 	defer s.linking.Unlock()
 	return s.Pending()
 }
+
+// waiting is how many vectors are not linked in the graphs of t.
+func (t *table) waiting() (n int) {
+	for _, x := range t.derived {
+		if s, ok := x.there().(*graphIndex); ok {
+			n += s.waiting()
+		}
+	}
+	return n
+}

@@ -33,8 +33,10 @@ type Stats struct {
 	// MemoryBytes is what the database holds in the heap: the mirror of its file, the indexes built,
 	// the statements kept and what is counted of them.
 	MemoryBytes int64
-	Frozen      bool
-	Failed      error // the storage error that stopped writes, nil where none did
+	// Waiting are the vectors that are not linked into the graph of their index yet: searches measure each of them.
+	Waiting int
+	Frozen  bool
+	Failed  error // the storage error that stopped writes, nil where none did
 }
 
 // fixedBytes is about what an open database takes beside what it counts.
@@ -54,6 +56,7 @@ func (db *DB) Stats() Stats {
 		}
 		s.LiveBytes += t.live
 		s.MemoryBytes += t.bytes()
+		s.Waiting += t.waiting()
 	}
 	return s
 }

@@ -43,6 +43,11 @@ func newMetrics(n *Node) *metricSet {
 		})
 		return failed
 	})
+	gauge("fenec_vectors_waiting", func() float64 {
+		waiting := 0
+		n.eachOpen(func(t *tenant) { waiting += t.db.Stats().Waiting })
+		return float64(waiting)
+	})
 	gauge("fenec_tenants_frozen", func() float64 {
 		frozen := 0
 		n.eachOpen(func(t *tenant) {
