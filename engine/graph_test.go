@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -12,7 +13,10 @@ import (
 	"fenec/engine/doc"
 	"fenec/engine/index"
 	"fenec/engine/vector"
+	"fenec/engine/wal"
 	"fenec/internal/vfs/crashfs"
+
+	"github.com/rs/zerolog"
 )
 
 // vectorParam is v as a parameter.
@@ -156,5 +160,90 @@ func TestAGraphIsKeptInTheFile(t *testing.T) {
 			}
 			checkNearest(t, db)
 		})
+	}
+}
+
+func TestAVectorThatStaysIsNotMoved(t *testing.T) {
+	db := inMemory(t, Options{})
+	mustExec(t, db, `create collection c (v vector<2> @hnsw(l2), n int)`)
+	mustExec(t, db, `put c [{v: [1, 2]}, {v: [3, 4]}]`)
+	moved := graph(db).moved.Load()
+	mustExec(t, db, `set c {n: 1}`)
+	mustExec(t, db, `put c {id: 1, v: [1, 2], n: 2}`)
+	if got := graph(db).moved.Load(); got != moved {
+		t.Errorf("%d vectors were moved by writes that left them as they are", got-moved)
+	}
+	mustExec(t, db, `put c {id: 1, v: [2, 1]}`)
+	if got := graph(db).moved.Load(); got != moved+2 {
+		t.Errorf("%d vectors were moved by one that changed, want it taken out and put in", got-moved)
+	}
+}
+
+func TestAnImageCarriesTheGraph(t *testing.T) {
+	fs := crashfs.New(1)
+	db := inMemory(t, Options{FS: fs})
+	mustExec(t, db, `create collection c (v vector<4> @hnsw(l2, m=2, ef_construction=4))`)
+	putVectors(t, db, 1, randomVectors(rand.New(rand.NewPCG(3, 3)), savedBeside+100, 4))
+	if err := linked(db); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := image(t, db)
+	if _, err := InstallImage("/moved.fenec", bytes.NewReader(b), Options{FS: fs}); err != nil {
+		t.Fatal(err)
+	}
+	moved, err := Open("/moved.fenec", Options{FS: fs, ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer moved.Close()
+	if s := graph(moved); s.moved.Load() > 0 {
+		t.Error("the graph was made again though the image has it")
+	}
+	checkNearest(t, moved)
+	size := moved.Stats().FileBytes
+	if moved.Close(); moved.Stats().FileBytes != size {
+		t.Error("a database open for reading has saved its graph")
+	}
+}
+
+func TestCheckPassesOverGraphs(t *testing.T) {
+	fs := crashfs.New(1)
+	db := inMemory(t, Options{FS: fs})
+	mustExec(t, db, `create collection c (v vector<2> @hnsw(l2))`)
+	mustExec(t, db, `put c [{v: [1, 2]}, {v: [3, 4]}]`)
+	if err := linked(db); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	report, err := Check(fs, file, "/saved.fenec")
+	if err != nil || !report.Sound() || report.Records != 4 || report.Collections[0].Documents != 2 {
+		t.Errorf("a sound file with a graph is reported as %+v, %v", report, err)
+	}
+	saved, err := Open("/saved.fenec", Options{FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkNearest(t, saved)
+	saved.Close()
+
+	// A record that says nothing this version knows loses nothing, and the file opens.
+	var log bytes.Buffer
+	db = reopen(t, Options{FS: fs, Log: zerolog.New(&log)})
+	if err := db.writeDerived(append(make([]byte, wal.HeaderSize), "nonsense"...)); err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, db, `put c {v: [5, 6]}`)
+	db.Close()
+	report, err = Check(fs, file, "")
+	if err != nil || len(report.Problems) != 1 || report.Lost > 0 || report.Collections[0].Documents != 3 {
+		t.Errorf("a derived record of nonsense is reported as %+v, %v", report, err)
+	}
+	db = reopen(t, Options{FS: fs, Log: zerolog.New(&log)})
+	checkNearest(t, db)
+	if !strings.Contains(log.String(), "made again") {
+		t.Errorf("the log does not tell of the record: %s", &log)
 	}
 }
