@@ -155,6 +155,7 @@ var (
 	routeStats       = route{methodGet | methodDelete, (*call).statementStats}
 	routeCollection  = route{methodGet | methodPost | methodPatch | methodDelete, (*call).collection}
 	routeAll         = route{methodPatch | methodDelete, (*call).collection}
+	routeNear        = route{methodPost, (*call).near}
 )
 
 // laterPaths are the paths of a tenant's surface that this version does not have.
@@ -225,7 +226,7 @@ func findRoute(path segments) (where *route, collection []byte, err error) {
 	case "all":
 		return &routeAll, first, nil
 	case "near":
-		return nil, nil, later("near")
+		return &routeNear, first, nil
 	case "changes":
 		return nil, nil, later("a live query, /changes,")
 	}

@@ -1,0 +1,82 @@
+package node
+
+import "testing"
+
+var poems = []step{
+	{"a collection", "POST", "/query", `{"query": "create collection poems (title text @text, year int @sorted, v vector<2> @hnsw, near text)"}`, 200, `{"message":...`},
+	{"documents", "POST", "/poems", `[{"title": "The Raven", "year": 1845, "v": [1, 0]}, {"title": "The Sick Rose", "year": 1794, "v": [0, 1]},
+		{"title": "Raven and Rose", "year": 1900, "v": [1, 1]}, {"title": "Rose", "year": 1901}]`, 201, `{"inserted":4}`},
+}
+
+func TestNearOverREST(t *testing.T) {
+	r := start(t, Config{})
+	r.wantAdmin(201, "PUT", "tenants/x", "")
+	r.url += "/t/x"
+	r.play(poems)
+	r.play([]step{
+		{"the one vector field", "POST", "/poems/near", `{"vector": [1, 0], "select": "id"}`, 200, `[{"id":1,"_score":1},{"id":3,"_score":0.70710677},{"id":2,"_score":0}]`},
+		{"whole rows", "POST", "/poems/near", `{"vector": [1, 0], "limit": 1}`, 200, `[{"id":1,"title":"The Raven","year":1845,"v":[1,0],"near":null,"_score":1}]`},
+		{"every key", "POST", "/poems/near", `{"vector": [1, 0], "field": "v", "limit": 1, "offset": 1, "ef": 50, "exact": false, "select": ["id", "year"], "where": "year > 1800 -- or so", "match": null}`, 200, `[{"id":3,"year":1900,"_score":0.70710677}]`},
+		{"exact", "POST", "/poems/near", `{"vector": [1, 0], "exact": true, "select": "id", "limit": 1}`, 200, `[{"id":1,"_score":1}]`},
+		{"a vector as text", "POST", "/poems/near", `{"vector": "[0,2]", "select": "id", "limit": 1}`, 200, `[{"id":2,"_score":1}]`},
+		{"with a match", "POST", "/poems/near", `{"vector": [1, 0], "match": "rose", "select": "id"}`, 200, `[{"id":2,"_score":0.032002047},{"id":3,"_score":0.032002047},{"id":1,"_score":0.016393442},{"id":4,"_score":0.016393442}]`},
+		{"with every key of a match", "POST", "/poems/near", `{"vector": [1, 0], "match": "rose", "match_field": "title", "fuse_k": 1, "candidates": 1, "where": "year < 1901", "select": "id"}`, 200, `[{"id":1,"_score":0.5},{"id":2,"_score":0.5}]`},
+		{"nobody is near", "POST", "/poems/near", `{"vector": [1, 0], "where": "year > 3000"}`, 200, `[]`},
+		{"no page", "POST", "/poems/near", `{"vector": [1, 0], "limit": 0}`, 200, `[]`},
+	})
+	r.play([]step{
+		{"no vector", "POST", "/poems/near", `{}`, 400, `{"error":"vector is missing: near wants the vector to be near to"}`},
+		{"a vector of another length", "POST", "/poems/near", `{"vector": [1]}`, 400, `{"error":"near v wants vector<2>, got a list of 1 number"}`},
+		{"a vector that is none", "POST", "/poems/near", `{"vector": 3}`, 400, `{"error":"vector wants a list of numbers or a text, got number 3"}`},
+		{"a vector of texts", "POST", "/poems/near", `{"vector": ["a", "b"]}`, 400, `{"error":"near v wants vector<2>, got text \"a\" as number 1"}`},
+		{"another key", "POST", "/poems/near", `{"vector": [1, 0], "k": 3}`, 400, `{"error":"\"k\" is no key of a near, which has vector...`},
+		{"a key twice", "POST", "/poems/near", `{"vector": [1, 0], "vector": [1, 0]}`, 400, `{"error":"...`},
+		{"no object", "POST", "/poems/near", `[1, 0]`, 400, `{"error":"near wants an object with vector...`},
+		{"no JSON", "POST", "/poems/near", `{"vector": [1,`, 400, `{"error":"...`},
+		{"no body", "POST", "/poems/near", ``, 400, `{"error":"...`},
+		{"a query string", "POST", "/poems/near?limit=3", `{"vector": [1, 0]}`, 400, `{"error":"near takes a body and no query string, got \"limit=3\""}`},
+		{"a limit that is no number", "POST", "/poems/near", `{"vector": [1, 0], "limit": "3"}`, 400, `{"error":"limit wants a whole number of 0 or more, got text \"3\""}`},
+		{"an offset below 0", "POST", "/poems/near", `{"vector": [1, 0], "offset": -1}`, 400, `{"error":"offset wants a whole number of 0 or more, got number -1"}`},
+		{"a page past the ceiling", "POST", "/poems/near", `{"vector": [1, 0], "limit": 10001}`, 400, `{"error":"near answers the first 10000 rows at most, limit and offset together, got 10001"}`},
+		{"an ef of 0", "POST", "/poems/near", `{"vector": [1, 0], "ef": 0}`, 400, `{"error":"ef goes from 1 to 10000, got 0"}`},
+		{"exact that is no bool", "POST", "/poems/near", `{"vector": [1, 0], "exact": 1}`, 400, `{"error":"exact wants true or false, got number 1"}`},
+		{"a field there is not", "POST", "/poems/near", `{"vector": [1, 0], "field": "w"}`, 404, `{"error":"poems has no field w"}`},
+		{"a field that is no name", "POST", "/poems/near", `{"vector": [1, 0], "field": "v exact"}`, 400, `{"error":"field wants the name of a field, got \"v exact\""}`},
+		{"a field without vectors", "POST", "/poems/near", `{"vector": [1, 0], "field": "year"}`, 400, `{"error":"near wants a vector or sparse field, and year is int"}`},
+		{"a select of numbers", "POST", "/poems/near", `{"vector": [1, 0], "select": [1]}`, 400, `{"error":"select wants fields...`},
+		{"a select that is no field", "POST", "/poems/near", `{"vector": [1, 0], "select": "id near"}`, 400, `{"error":"select wants...`},
+		{"an aggregate", "POST", "/poems/near", `{"vector": [1, 0], "select": "count(*)"}`, 400, `{"error":"near answers documents...`},
+		{"a where that would end its parentheses", "POST", "/poems/near", `{"vector": [1, 0], "where": "id = 1) or (id = 2"}`, 400, `{"error":"...`},
+		{"a where that is no text", "POST", "/poems/near", `{"vector": [1, 0], "where": true}`, 400, `{"error":"where wants a condition as text, got bool true"}`},
+		{"a match that is no text", "POST", "/poems/near", `{"vector": [1, 0], "match": ["a"]}`, 400, `{"error":"match wants a text, got a list"}`},
+		{"a match of a field without @text", "POST", "/poems/near", `{"vector": [1, 0], "match": "a", "match_field": "near"}`, 400, `{"error":"match wants an index @text on near: create index on poems (near) @text"}`},
+		{"k without a match", "POST", "/poems/near", `{"vector": [1, 0], "fuse_k": 3}`, 400, `{"error":"fuse_k goes with match, and there is none"}`},
+		{"candidates past the ceiling", "POST", "/poems/near", `{"vector": [1, 0], "match": "a", "candidates": 10001}`, 400, `{"error":"candidates goes from 1 to 10000, got 10001"}`},
+		{"a collection there is not", "POST", "/films/near", `{"vector": [1, 0]}`, 404, `{"error":"there is no collection films"}`},
+		{"another method", "GET", "/poems/near", ``, 405, `{"error":"...`},
+		{"a longer path", "POST", "/poems/near/v", `{"vector": [1, 0]}`, 404, `{"error":"...`},
+	})
+	r.play([]step{
+		{"two vector fields", "POST", "/query", `{"query": "alter collection poems add field s sparse<9> @inverted"}`, 200, `{"message":...`},
+		{"one has to be named", "POST", "/poems/near", `{"vector": [1, 0]}`, 400, `{"error":"field is missing: poems has more than one vector or sparse field"}`},
+		{"a sparse vector", "PATCH", "/poems?id=1", `{"s": "{3:2}/9"}`, 200, `{"updated":1}`},
+		{"a sparse near", "POST", "/poems/near", `{"vector": "{3:0.5}/9", "field": "s", "select": "id"}`, 200, `[{"id":1,"_score":1}]`},
+		{"a collection without any", "POST", "/query", `{"query": "create collection plain (n int)"}`, 200, `{"message":...`},
+		{"is near to nothing", "POST", "/plain/near", `{"vector": [1, 0]}`, 400, `{"error":"plain has no vector or sparse field"}`},
+	})
+}
+
+func TestANearIsARead(t *testing.T) {
+	dir := t.TempDir()
+	r := start(t, Config{Dir: dir})
+	r.wantAdmin(201, "PUT", "tenants/x", "")
+	r.url += "/t/x"
+	r.play(poems)
+	r.stop()
+	r = start(t, Config{Dir: dir, ReadOnly: true})
+	r.url += "/t/x"
+	r.play([]step{
+		{"a near", "POST", "/poems/near", `{"vector": [1, 0], "select": "id", "limit": 1}`, 200, `[{"id":1,"_score":1}]`},
+		{"a write", "POST", "/poems", `{"title": "x"}`, 403, `{"error":"...`},
+	})
+}
