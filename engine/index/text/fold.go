@@ -63,7 +63,7 @@ func (f *folder) appendFolded(dst, text []byte) []byte {
 		panic("text: case folding outgrows its buffer: " + err.Error())
 	}
 	f.plain = f.plain[:0]
-	overI := false // all since the last i are marks
+	overI := false // all since the last i are marks on it
 	for rest := f.cased[:n]; len(rest) > 0; {
 		r, size := utf8.DecodeRune(rest)
 		rest = rest[size:]
@@ -79,8 +79,9 @@ func (f *folder) appendFolded(dst, text []byte) []byte {
 		case r >= 0x13f8 && r <= 0x13fd:
 			r += 0x13f0 - 0x13f8
 		}
-		overI = r == 'i' || overI && unicode.Is(unicode.M, r)
+		at := len(f.plain)
 		f.plain = utf8.AppendRune(f.plain, r)
+		overI = r == 'i' || overI && norm.NFKD.Properties(f.plain[at:]).CCC() != 0
 	}
 	return f.normalize(dst, norm.NFKC, f.plain)
 }

@@ -217,9 +217,6 @@ func (s *scanner) word(from int) {
 // grams enters the grams of the run that the bytes end with, whose characters begin at starts, or the run itself where it is
 // not longer than one.
 func (s *scanner) grams(from int, kind class) {
-	if !hasLetterOrNumber(s.bytes[from:]) {
-		return
-	}
 	n := 2
 	if kind == tripled {
 		n = 3
@@ -227,19 +224,23 @@ func (s *scanner) grams(from int, kind class) {
 	count := len(s.starts)
 	s.starts = append(s.starts, len(s.bytes))
 	if count <= n {
-		s.enter(from, len(s.bytes), false)
+		s.gram(from, len(s.bytes), kind, false)
 	} else {
 		for i := 0; i+n <= count; i++ {
-			s.enter(s.starts[i], s.starts[i+n], false)
+			s.gram(s.starts[i], s.starts[i+n], kind, false)
 		}
 	}
-	if !s.chars || count == 1 {
-		return
-	}
-	for i := range count {
-		if hasLetterOrNumber(s.bytes[s.starts[i]:s.starts[i+1]]) {
-			s.enter(s.starts[i], s.starts[i+1], true)
+	if s.chars && count > 1 {
+		for i := range count {
+			s.gram(s.starts[i], s.starts[i+1], kind, true)
 		}
+	}
+}
+
+// gram enters a gram, unless it is nothing but marks, of which a run of triples can have several in a row.
+func (s *scanner) gram(from, to int, kind class, extra bool) {
+	if kind == paired || hasLetterOrNumber(s.bytes[from:to]) {
+		s.enter(from, to, extra)
 	}
 }
 
