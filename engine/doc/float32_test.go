@@ -140,22 +140,3 @@ func BenchmarkFloat32(b *testing.B) {
 	each("write as the library does", func(f float32) { strconv.AppendFloat(buf, float64(f), 'g', -1, 32) })
 	each("widen", func(f float32) { Float32Value(f) })
 }
-
-func TestAShortFloatIsWhatParseNumberReads(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringMatching(`-?[0-9]{0,17}\.?[0-9]{0,17}[eE,]?1?`).Draw(t, "number")
-		f, length := shortFloat([]byte(text))
-		if length == 0 {
-			return
-		}
-		v, err := ParseNumber([]byte(text[:length]))
-		if err != nil || v.Kind != Float || v.N != math.Float64bits(f) || length < len(text) && text[length] != ',' {
-			t.Fatalf("%s is %v of %d bytes, want %s, %v", text, f, length, describe(v), err)
-		}
-	})
-	for text, want := range map[string]int{"0.5": 3, "-0.0,": 4, "123456789.012345": 16, "1.5e3": 0, "1": 0, "1.": 0, ".5": 0, "01.5": 0, "1234567890.123456": 0, "0.12345678901234567": 0, "": 0} {
-		if _, length := shortFloat([]byte(text)); length != want {
-			t.Errorf("%q: %d bytes, want %d", text, length, want)
-		}
-	}
-}

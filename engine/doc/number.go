@@ -130,37 +130,6 @@ func shortInt(text []byte) (n int64, length int) {
 	return n, i
 }
 
-// shortFloat is the number with a fraction at the head of text and its length, which is 0 where scanNumber has to look: at
-// anything that is no such number, has more than fifteen significant digits or an exponent.
-func shortFloat(text []byte) (f float64, length int) {
-	i, negative := 0, false
-	if len(text) > 0 && text[0] == '-' {
-		i, negative = 1, true
-	}
-	mantissa, start := uint64(0), i
-	for i < len(text) && isDigit(text[i]) {
-		mantissa = mantissa*10 + uint64(text[i]-'0')
-		i++
-	}
-	if i == start || text[start] == '0' && i > start+1 || i == len(text) || text[i] != '.' {
-		return 0, 0
-	}
-	i++
-	point := i
-	for i < len(text) && isDigit(text[i]) {
-		mantissa = mantissa*10 + uint64(text[i]-'0')
-		i++
-	}
-	if i == point || i > start+19 || mantissa >= 1e15 || i < len(text) && text[i]|0x20 == 'e' {
-		return 0, 0
-	}
-	f = float64(mantissa) / exactPowers[i-point] // as in numeral.float64
-	if negative && mantissa != 0 {
-		f = -f
-	}
-	return f, i
-}
-
 func isDigit(c byte) bool { return c-'0' <= 9 }
 
 // value is the number as a value; text is what it was scanned from.
@@ -228,12 +197,6 @@ var powersOfTen = [...]uint64{
 	1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
 }
 
-// exactPowers are the powers of ten that a float64 holds exactly.
-var exactPowers = [...]float64{
-	1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
-	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
-}
-
 // int64 is the number where it is an integer of 64 bits.
 func (n numeral) int64() (int64, bool) {
 	if n.exponent < 0 || n.digits+n.exponent > 19 {
@@ -247,34 +210,6 @@ func (n numeral) int64() (int64, bool) {
 		return -int64(m), m <= 1<<63
 	}
 	return int64(m), m < 1<<63
-}
-
-// float64 is the number where the shortest form of a float64 is the same number.
-func (n numeral) float64(text []byte) (float64, bool) {
-	if n.digits > 17 {
-		return 0, false // a shortest form never has more
-	}
-	if n.digits <= 15 && n.exponent >= -22 && n.exponent <= 22 {
-		// Both operands are exact, so the one rounding of the operation is the right one, and no two numbers of
-		// fifteen digits share a float64: the shortest form is these digits.
-		f := float64(n.mantissa)
-		if n.exponent < 0 {
-			f /= exactPowers[-n.exponent]
-		} else {
-			f *= exactPowers[n.exponent]
-		}
-		if n.negative {
-			f = -f
-		}
-		return f, true
-	}
-	f := n.nearest(text)
-	if f == 0 || math.IsInf(f, 0) {
-		return 0, false
-	}
-	var buf [32]byte
-	back, ok := scanNumber(strconv.AppendFloat(buf[:0], f, 'e', -1, 64))
-	return f, ok && back.digits == n.digits && back.mantissa == n.mantissa && back.exponent == n.exponent
 }
 
 // appendDecimal appends the canonical text of the number: plain where it has no more than forty places before the point and
