@@ -266,7 +266,7 @@ func TestAnAlteredCollectionHoldsWhatItShould(t *testing.T) {
 				}
 				defer r.Close()
 				fs := crashfs.New(2)
-				if _, err := InstallImage(file, r, Options{FS: fs}); err != nil {
+				if _, err := install(file, r, Options{FS: fs}); err != nil {
 					t.Fatal(err)
 				}
 				m.db.Close()

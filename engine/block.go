@@ -152,19 +152,22 @@ func errCut(op byte) error { return fail.New(fail.Damaged, "operation %d is cut 
 
 func errID(id int64) error { return fail.New(fail.Damaged, "%d is no id", id) }
 
-// replay is one record of the file becoming memory: what wal.Open calls for each in order.
+// replay is one record of the file becoming memory, for each in order. data, which holds the record, is the segment
+// that the one before lies in, perhaps longer by now, or the next.
 func (db *DB) replay(kind wal.Kind, data []byte, from, to int) error {
 	if kind == wal.Derived {
 		if err := db.keep(data[from:to]); err != nil {
-			db.opts.Log.Warn().Int("offset", from-wal.HeaderSize).Err(err).Msg("what is derived is made again")
+			db.opts.Log.Warn().Err(err).Msg("what is derived is made again")
 		}
 		return nil
 	}
-	if len(db.memory.segments) == 0 {
-		db.memory.adopt(data)
+	last := len(db.memory.segments) - 1
+	if last < 0 || &db.memory.segments[last][0] != &data[0] {
+		last = db.memory.adopt(data)
 	}
+	db.memory.segments[last] = data
 	db.replayed = to
-	return db.apply(kind, data, from, to, 0)
+	return db.apply(kind, data, from, to, last)
 }
 
 // apply makes a record of segment, which lies in data, part of the state: the one function that turns records into

@@ -39,7 +39,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		if _, err := InstallImage(file, r, Options{FS: crashfs.New(2)}); err != nil {
+		if _, err := install(file, r, Options{FS: crashfs.New(2)}); err != nil {
 			t.Error(err)
 		}
 		_ = r.Close()

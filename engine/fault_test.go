@@ -63,19 +63,19 @@ func TestACompactPastTheTimeoutSaysSo(t *testing.T) {
 func TestAnInstallThatFailsLeavesNothing(t *testing.T) {
 	img, _ := image(t, small(t))
 	whole := crashfs.New(1)
-	if _, err := InstallImage(file, bytes.NewReader(img), Options{FS: whole}); err != nil {
+	if _, err := install(file, bytes.NewReader(img), Options{FS: whole}); err != nil {
 		t.Fatal(err)
 	}
 	for k := 1; k <= whole.Ops(); k++ {
 		fs := crashfs.New(1)
 		fs.FailAt(k, syscall.EIO)
-		if _, err := InstallImage(file, bytes.NewReader(img), Options{FS: fs}); err == nil {
+		if _, err := install(file, bytes.NewReader(img), Options{FS: fs}); err == nil {
 			continue // what failed was the removal of what is not there
 		}
 		if _, err := fs.Stat(file); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("operation %d failed, and there is a file: %v", k, err)
 		}
-		if _, err := InstallImage(file, bytes.NewReader(img), Options{FS: fs}); err != nil {
+		if _, err := install(file, bytes.NewReader(img), Options{FS: fs}); err != nil {
 			t.Errorf("operation %d failed, and the image cannot be installed after it: %v", k, err)
 		}
 	}
@@ -102,7 +102,7 @@ func TestAnImageCanBeTakenAfterAFailure(t *testing.T) {
 			continue
 		}
 		there := Options{FS: crashfs.New(2)}
-		if _, err = InstallImage(file, r, there); err != nil {
+		if _, err = install(file, r, there); err != nil {
 			t.Fatal(err)
 		}
 		r.Close()

@@ -29,7 +29,7 @@ func TestAnImageIsTheDatabaseElsewhere(t *testing.T) {
 	img, seq := image(t, db)
 	mustExec(t, db, `put c {n: 99}`) // not in the image
 	there := Options{FS: crashfs.New(2)}
-	got, err := InstallImage(file, bytes.NewReader(img), there)
+	got, err := install(file, bytes.NewReader(img), there)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,9 +44,27 @@ func TestAnImageIsTheDatabaseElsewhere(t *testing.T) {
 	}
 	mustExec(t, copied, `put c {n: 3}`)
 	wantRows(t, copied, `get c where n = 3 select id`, `[{"id":3}]`)
-	if _, err := InstallImage(file, bytes.NewReader(img), there); !errors.Is(err, os.ErrExist) {
+	if _, err := install(file, bytes.NewReader(img), there); !errors.Is(err, os.ErrExist) {
 		t.Errorf("installing over a database answered %v", err)
 	}
+}
+
+// TestAnInstalledDatabaseIsOpen writes to one, compacts it and opens it again: it stands on the file it was received in.
+func TestAnInstalledDatabaseIsOpen(t *testing.T) {
+	img, _ := image(t, small(t))
+	there := Options{FS: crashfs.New(2), Sync: always}
+	db, err := InstallImage(file, bytes.NewReader(img), there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, db, `put c {n: 3}`)
+	wantRows(t, db, `get c select id, n`, `[{"id":2,"n":2},{"id":3,"n":3}]`)
+	mustExec(t, db, `compact`)
+	mustExec(t, db, `put c {n: 4}`)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantRows(t, reopen(t, there), `get c select id, n`, `[{"id":2,"n":2},{"id":3,"n":3},{"id":4,"n":4}]`)
 }
 
 func TestAnImageCutOrChangedAnywhereIsRefused(t *testing.T) {
@@ -54,7 +72,7 @@ func TestAnImageCutOrChangedAnywhereIsRefused(t *testing.T) {
 	refused := func(name string, b []byte) {
 		t.Helper()
 		fs := crashfs.New(3)
-		_, err := InstallImage(file, bytes.NewReader(b), Options{FS: fs})
+		_, err := install(file, bytes.NewReader(b), Options{FS: fs})
 		if fail.KindOf(err) != fail.Invalid {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -76,13 +94,13 @@ func TestAnImageCutOrChangedAnywhereIsRefused(t *testing.T) {
 func TestAnImageIsInstalledWholeOrNotAtAll(t *testing.T) {
 	img, _ := image(t, small(t))
 	whole := crashfs.New(1)
-	if _, err := InstallImage(file, bytes.NewReader(img), Options{FS: whole}); err != nil {
+	if _, err := install(file, bytes.NewReader(img), Options{FS: whole}); err != nil {
 		t.Fatal(err)
 	}
 	for k := 1; k <= whole.Ops(); k++ {
 		fs := crashfs.New(uint64(k))
 		fs.PowerOffAt(k)
-		_, installErr := InstallImage(file, bytes.NewReader(img), Options{FS: fs})
+		_, installErr := install(file, bytes.NewReader(img), Options{FS: fs})
 		after := fs.Crash()
 		db, err := Open(file, Options{FS: after})
 		if err != nil {
@@ -119,7 +137,7 @@ func TestAnImageThatCannotBeSyncedIsNotInstalled(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := InstallImage(file, bytes.NewReader(img), Options{FS: fs})
+		_, err := install(file, bytes.NewReader(img), Options{FS: fs})
 		if err == nil {
 			if failing < 3 || syncs >= failing {
 				t.Fatalf("sync %d of %d failed, and the image is installed", failing, syncs)
@@ -150,7 +168,7 @@ func FuzzInstallImage(f *testing.F) {
 	f.Add([]byte(imageMark))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		fs := crashfs.New(1)
-		if _, err := InstallImage(file, bytes.NewReader(b), Options{FS: fs}); err != nil {
+		if _, err := install(file, bytes.NewReader(b), Options{FS: fs}); err != nil {
 			return
 		}
 		db, err := Open(file, Options{FS: fs})

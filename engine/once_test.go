@@ -240,7 +240,7 @@ func TestAFrozenAndAReadOnlyDatabaseReplay(t *testing.T) {
 	db = reopen(t, Options{FS: fs, ReadOnly: true})
 	check()
 	elsewhere := crashfs.New(2)
-	if _, err := InstallImage(file, strings.NewReader(string(b)), Options{FS: elsewhere}); err != nil {
+	if _, err := install(file, strings.NewReader(string(b)), Options{FS: elsewhere}); err != nil {
 		t.Fatal(err)
 	}
 	db = reopen(t, Options{FS: elsewhere})

@@ -98,3 +98,13 @@ func image(tb testing.TB, db *DB) (b []byte, seq uint64) {
 	}
 	return b, seq
 }
+
+// install installs an image, closes the database it is and answers the change that stands at.
+func install(path string, src io.Reader, o Options) (seq uint64, err error) {
+	db, err := InstallImage(path, src, o)
+	if err != nil {
+		return 0, err
+	}
+	seq, _ = db.Position()
+	return seq, db.Close()
+}

@@ -149,6 +149,9 @@ func TestAnImageIsInstalledHeldAndServedOnceThawed(t *testing.T) {
 	if got := b.wantAdmin(201, "PUT", "tenants/acme/file", sent.body); got.body != `{"tenant":"acme","held":true,"seq":51}` {
 		t.Errorf("installed: %s", got.body)
 	}
+	if got := b.admin("GET", "open", "").body; !strings.Contains(got, `"acme"`) {
+		t.Errorf("it is not open once it is installed: %s", got)
+	}
 	for restarts := range 2 {
 		if got := b.count("acme"); got != `{"count":50}` {
 			t.Errorf("a held tenant's reads: %s", got)

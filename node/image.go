@@ -94,7 +94,7 @@ func copyUntil(w io.Writer, src io.Reader, gone <-chan struct{}) error {
 // install makes an image a new tenant, which serves reads and refuses writes until it is thawed. The hold is on disk
 // before the file appears, so that there is no moment in which the copy takes writes.
 func (n *Node) install(r *http1.Request, name string) http1.Answer {
-	seq, err := n.installImage(name, r.BodyReader())
+	seq, err := n.installImage(name, r.BodyReader(), r.Length())
 	if err != nil {
 		return n.answerError(r, err)
 	}
@@ -104,7 +104,8 @@ func (n *Node) install(r *http1.Request, name string) http1.Answer {
 	return http1.Answer{Status: 201, Headers: http1.JSON, Body: body}
 }
 
-func (n *Node) installImage(name string, image io.Reader) (seq uint64, err error) {
+// installImage reads the image to its end. size is its length in bytes, less than 0 where that is not known.
+func (n *Node) installImage(name string, image io.Reader, size int64) (seq uint64, err error) {
 	if err := n.checkWritable(); err != nil {
 		return 0, err
 	}
@@ -120,11 +121,14 @@ func (n *Node) installImage(name string, image io.Reader) (seq uint64, err error
 	if err := n.writeHold(name, hold{Held: true}); err != nil {
 		return 0, err
 	}
-	seq, err = engine.InstallImage(n.path(name), image, n.engineOptions(name))
+	n.budget.open.Add(1)
+	n.makeRoom(max(size, 0))
+	db, err := engine.InstallImage(n.path(name), image, n.engineOptions(name))
 	if err == nil {
 		n.refusals.forget(name)
-		return seq, nil
+		return n.putIn(name, db)
 	}
+	n.budget.open.Add(-1)
 	if errors.Is(err, os.ErrExist) {
 		return 0, errTaken(name) // put there by hand meanwhile; its hold stays, to be on the safe side
 	}
@@ -132,4 +136,23 @@ func (n *Node) installImage(name string, image io.Reader) (seq uint64, err error
 		err = errors.Join(classified("the image cannot be installed", err), n.removeHold(name))
 	}
 	return 0, err
+}
+
+// putIn makes a database just installed an open tenant, held, so that its first request need not wait for its file to
+// be read. It needs the gate.
+func (n *Node) putIn(name string, db *engine.DB) (seq uint64, err error) {
+	seq, _ = db.Position()
+	n.ending.RLock()
+	defer n.ending.RUnlock()
+	if n.ended {
+		return seq, db.Close()
+	}
+	t, err := n.newHeldTenant(name, db, &hold{Held: true})
+	if err != nil {
+		n.budget.open.Add(-1)
+		return 0, err
+	}
+	n.register(t)
+	n.makeRoom(0)
+	return seq, nil
 }

@@ -51,12 +51,12 @@ func tell(n *Node) (done stage) {
 				return err
 			}
 			defer n.release(t)
-			image, _, _, err := t.db.OpenImage()
+			image, size, _, err := t.db.OpenImage()
 			if err != nil {
 				return err
 			}
 			defer image.Close()
-			_, err = n.installImage("b", image)
+			_, err = n.installImage("b", image, size)
 			return err
 		},
 		thawed:       func() error { _, err := n.thaw("b", ""); return err },

@@ -112,9 +112,14 @@ func (n *Node) acquireLocked(name string) (*tenant, error) {
 		return nil, n.errUnopened(name, err)
 	}
 	t.uses.Store(1)
+	n.register(t)
+	return t, nil
+}
+
+// register has requests find the tenant.
+func (n *Node) register(t *tenant) {
 	n.registry.put(t)
 	n.metrics.opened.Inc()
-	return t, nil
 }
 
 // openLocked opens a tenant's file, closing others where descriptors or memory are short. It needs the gate.
@@ -134,18 +139,28 @@ func (n *Node) openLocked(name string) (*tenant, error) {
 		}
 		return err
 	})
-	if err == nil && h != nil {
-		if _, err = db.Freeze(); err != nil {
-			db.Close() // nothing was written to it
-		}
+	var t *tenant
+	if err == nil {
+		t, err = n.newHeldTenant(name, db, h)
 	}
 	if err != nil {
 		n.budget.open.Add(-1)
 		return nil, err
 	}
+	n.makeRoom(0)
+	return t, nil
+}
+
+// newHeldTenant is newTenant for a tenant that h holds, nil for none. It closes the database where it fails.
+func (n *Node) newHeldTenant(name string, db *engine.DB, h *hold) (*tenant, error) {
+	if h != nil {
+		if _, err := db.Freeze(); err != nil {
+			db.Close() // nothing was written to it
+			return nil, err
+		}
+	}
 	t := n.newTenant(name, db)
 	t.hold.Store(h)
-	n.makeRoom(0)
 	return t, nil
 }
 

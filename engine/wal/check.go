@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"os"
 
-	"fenec/engine/fail"
 	"fenec/internal/vfs"
 )
 
@@ -74,13 +73,13 @@ func (c *checker) run() {
 	for off := int64(fileHeaderSize); off < size; {
 		h, whole, ok := recordAt(c.data, c.header.salt, off)
 		switch {
-		case ok && h.kind <= 0xff && Kind(h.kind).known():
-			c.report.Records++
-			c.visit(off, Kind(h.kind), c.data[off+HeaderSize:h.end(off)], nil)
-			off = h.end(off)
 		case ok:
-			c.damaged(off, h.end(off), fail.New(fail.Damaged,
-				"the record at offset %d is of kind %d, which this fenec does not know", off, h.kind))
+			if err := checkKind(h, off); err != nil {
+				c.damaged(off, h.end(off), err)
+			} else {
+				c.report.Records++
+				c.visit(off, Kind(h.kind), c.data[off+HeaderSize:h.end(off)], nil)
+			}
 			off = h.end(off)
 		default:
 			err := judgeDamage(c.data, c.header, off, whole)

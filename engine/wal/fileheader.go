@@ -40,6 +40,23 @@ func (h fileHeader) encode() []byte {
 
 // parseFileHeader reads and judges the header of a whole file.
 func parseFileHeader(data []byte) (fileHeader, error) {
+	h, err := decodeFileHeader(data)
+	if err != nil {
+		return h, err
+	}
+	return h, h.covers(int64(len(data)))
+}
+
+// covers refuses a file of size bytes that is shorter than it ever was.
+func (h fileHeader) covers(size int64) error {
+	if h.base < fileHeaderSize || h.base > size {
+		return fail.New(fail.Damaged, "the file is cut short at offset %d: it had %d bytes from its beginning", size, h.base)
+	}
+	return nil
+}
+
+// decodeFileHeader reads the header a file begins with.
+func decodeFileHeader(data []byte) (fileHeader, error) {
 	switch {
 	case len(data) == 0:
 		return fileHeader{}, fail.New(fail.Damaged, "the file is empty: damaged at offset 0")
@@ -56,15 +73,10 @@ func parseFileHeader(data []byte) (fileHeader, error) {
 	if binary.LittleEndian.Uint32(data[20:]) != checksum(data[:20]) {
 		return fileHeader{}, fail.New(fail.Damaged, "the file's header is damaged at offset 8: its checksum does not match")
 	}
-	h := fileHeader{
+	return fileHeader{
 		base: int64(binary.LittleEndian.Uint64(data[8:])),
 		salt: binary.LittleEndian.Uint32(data[16:]),
-	}
-	if h.base < fileHeaderSize || h.base > int64(len(data)) {
-		return h, fail.New(fail.Damaged,
-			"the file is cut short at offset %d: it had %d bytes from its beginning", len(data), h.base)
-	}
-	return h, nil
+	}, nil
 }
 
 // newSalt draws the salt of a new file.

@@ -117,19 +117,32 @@ func replayAll(data []byte, fh fileHeader, replay func(kind Kind, data []byte, f
 		if !ok {
 			return off, judgeDamage(data, fh, off, whole)
 		}
-		if h.kind > 0xff || !Kind(h.kind).known() {
-			return off, fail.New(fail.Damaged, "the record at offset %d is of kind %d, which this fenec does not know", off, h.kind)
+		if err := checkKind(h, off); err != nil {
+			return off, err
 		}
 		if err := replay(Kind(h.kind), data, int(off)+HeaderSize, int(h.end(off))); err != nil {
-			kind := fail.KindOf(err)
-			if kind == 0 {
-				kind = fail.Damaged
-			}
-			return off, fail.New(kind, "the record at offset %d cannot be read: %w", off, err)
+			return off, unreadable(off, err)
 		}
 		off = h.end(off)
 	}
 	return off, nil
+}
+
+// checkKind refuses a record of a kind that this version does not know.
+func checkKind(h header, off int64) error {
+	if h.kind > 0xff || !Kind(h.kind).known() {
+		return fail.New(fail.Damaged, "the record at offset %d is of kind %d, which this fenec does not know", off, h.kind)
+	}
+	return nil
+}
+
+// unreadable is what replay said of the record at off.
+func unreadable(off int64, err error) error {
+	kind := fail.KindOf(err)
+	if kind == 0 {
+		kind = fail.Damaged
+	}
+	return fail.New(kind, "the record at offset %d cannot be read: %w", off, err)
 }
 
 // judgeDamage tells a torn tail, which is nil, from corruption: nothing of a write cut short by a crash was followed by

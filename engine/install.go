@@ -1,0 +1,236 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/wal"
+	"fenec/internal/vfs"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// incoming is what the side file of an image being installed is called after.
+const incoming = ".incoming"
+
+// InstallImage makes the image src the database at path and opens it. Nothing is at path until the image is whole,
+// checked, replayed and on disk. An image that is cut or changed is fail.Invalid; os.ErrExist where there is a database
+// already.
+//
+// An image is replayed and its documents are looked into while it comes in: what is to be done once its last byte is
+// here is little.
+func InstallImage(path string, src io.Reader, o Options) (db *DB, err error) {
+	o = o.withDefaults()
+	if _, err := o.FS.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			err = os.ErrExist
+		}
+		return nil, err
+	}
+	side := path + incoming
+	file, err := o.FS.OpenFile(side, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, storageError("writing the image", err)
+	}
+	f := &sideFile{File: file}
+	defer func() {
+		if err != nil {
+			f.Close()
+			o.FS.Remove(side) // what is left of it is removed as the directory is opened
+		}
+	}()
+	r := newReplaying(newDB(path, o))
+	err = f.fill(src, r)
+	replayed, unsynced := r.end(), f.wait()
+	switch {
+	case err != nil:
+		return nil, err
+	case replayed != nil:
+		return nil, replayed
+	case unsynced != nil:
+		return nil, storageError("syncing the image", unsynced)
+	}
+	if err := o.FS.Rename(side, path); err != nil {
+		return nil, storageError("installing the image", err)
+	}
+	if err := o.FS.SyncDir(filepath.Dir(path)); err != nil {
+		o.FS.Remove(path) // it may not keep its name, so it shall not be found under it
+		return nil, storageError("installing the image", err)
+	}
+	r.db.replayed = 0 // the file is in more segments than one
+	r.db.log = r.stream.Log(path, r.db.walOptions(), file)
+	return r.db, nil
+}
+
+// replaying is an image becoming memory beside the one that receives it.
+type replaying struct {
+	db     *DB
+	stream *wal.Stream
+	pieces chan []byte   // of the image, in order
+	spare  chan []byte   // pieces replayed, to be filled again
+	done   chan struct{} // closed once all that came is replayed
+	err    error         // why it cannot be, set before done is closed
+}
+
+// imagePieces is how many pieces of an image are in memory at a time.
+const imagePieces = 4
+
+// newReplaying starts a goroutine, which end waits for.
+func newReplaying(db *DB) *replaying {
+	r := &replaying{
+		db: db, pieces: make(chan []byte, imagePieces), spare: make(chan []byte, imagePieces), done: make(chan struct{}),
+	}
+	r.stream = wal.NewStream(r.record)
+	for range imagePieces {
+		r.spare <- nil
+	}
+	go func() {
+		defer close(r.done)
+		for p := range r.pieces {
+			if r.err == nil {
+				_, r.err = r.stream.Write(p)
+			}
+			r.spare <- p
+		}
+		if r.err == nil {
+			r.err = r.stream.End()
+		}
+	}()
+	return r
+}
+
+// record replays one record, and looks into the documents it holds.
+func (r *replaying) record(kind wal.Kind, data []byte, from, to int) error {
+	if err := r.db.replay(kind, data, from, to); err != nil || kind == wal.Derived {
+		return err
+	}
+	if kind == wal.Block {
+		from += blockHead
+	}
+	return operations(data, from, to, func(o *operation) error {
+		if o.Op == opPut {
+			return doc.Validate(o.Doc)
+		}
+		return nil
+	})
+}
+
+// end waits until all that came is replayed and says why it could not be.
+func (r *replaying) end() error {
+	close(r.pieces)
+	<-r.done
+	if r.err == nil && r.db.history == (history{}) {
+		r.err = errHeadless()
+	}
+	if r.err != nil {
+		return fail.New(fail.Invalid, "the image cannot be replayed: %s", r.err)
+	}
+	return nil
+}
+
+func errHeadless() error {
+	return fail.New(fail.Damaged, "the file has no head: it does not begin with an image")
+}
+
+// syncEvery is how much of an image is written, in bytes, before that much is synced while the rest comes in.
+const syncEvery = 8 << 20
+
+// sideFile is an image being written. It is synced beside the writing, so that little is left to wait for at its end.
+type sideFile struct {
+	vfs.File
+	written int64
+	behind  int64      // written since a sync last began
+	syncing chan error // answers the sync under way, nil without one
+}
+
+// imagePiece is how much of an image is read at a time, in bytes.
+const imagePiece = 1 << 20
+
+// fill writes an image to the file, less its trailer, which must be the right one, hands what it writes to r, and begins
+// the last sync.
+func (f *sideFile) fill(src io.Reader, r *replaying) error {
+	digest := xxhash.New()
+	var kept [imageTrailer]byte // what came last: the trailer, unless more comes
+	held := 0
+	for {
+		buf := <-r.spare
+		if buf == nil {
+			buf = make([]byte, 0, imagePiece+imageTrailer)
+		}
+		buf = append(buf[:0], kept[:held]...)
+		n, err := io.ReadFull(src, buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		last := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !last {
+			return fail.New(fail.Invalid, "the image broke off after %d bytes: %v", f.written+int64(len(buf)), err)
+		}
+		if len(buf) < imageTrailer {
+			return fail.New(fail.Invalid, "the image is truncated: it has no end mark")
+		}
+		body := buf[:len(buf)-imageTrailer]
+		held = copy(kept[:], buf[len(body):])
+		digest.Write(body)
+		if err := f.append(body); err != nil {
+			return storageError("writing the image", err)
+		}
+		r.pieces <- body
+		if last {
+			break
+		}
+	}
+	if !bytes.Equal(kept[:], trailer(digest, f.written)) {
+		return fail.New(fail.Invalid, "the image is truncated or changed: its digest is not that of its bytes")
+	}
+	if err := f.wait(); err != nil {
+		return storageError("syncing the image", err)
+	}
+	f.begin()
+	return nil
+}
+
+// append writes p behind what there is, and has a sync begin where enough has gathered and none is under way.
+func (f *sideFile) append(p []byte) error {
+	if _, err := f.WriteAt(p, f.written); err != nil {
+		return err
+	}
+	f.written += int64(len(p))
+	if f.behind += int64(len(p)); f.behind < syncEvery {
+		return nil
+	}
+	if f.syncing != nil {
+		select {
+		case err := <-f.syncing:
+			f.syncing = nil
+			if err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+	f.begin()
+	return nil
+}
+
+// begin starts a sync, which the next wait waits for.
+func (f *sideFile) begin() {
+	f.behind = 0
+	f.syncing = make(chan error, 1)
+	go func(done chan<- error) { done <- f.Sync() }(f.syncing)
+}
+
+// wait ends the sync under way, if there is one.
+func (f *sideFile) wait() error {
+	if f.syncing == nil {
+		return nil
+	}
+	err := <-f.syncing
+	f.syncing = nil
+	return err
+}

@@ -1,0 +1,108 @@
+package wal
+
+import (
+	"fenec/engine/fail"
+	"fenec/internal/vfs"
+)
+
+// streamSegment is the least, in bytes, that a Stream gathers of a file in one slice.
+const streamSegment = 1 << 20
+
+// Stream replays a file while its bytes come in, so that it need not be read again once it is written.
+type Stream struct {
+	replay func(kind Kind, data []byte, from, to int) error
+	header fileHeader
+	data   []byte // what came last of the file: whole records, replayed, then what is at hand of the next
+	at     int    // where in data the next record begins
+	offset int64  // where in the file that is
+	err    error  // the first; nothing is replayed after it
+}
+
+// NewStream is the stream of a file. replay is called for each record in order as Open calls it, but that data is not
+// the whole file: it is a slice that holds the record whole, and which the next ones may lie in too.
+func NewStream(replay func(kind Kind, data []byte, from, to int) error) *Stream {
+	return &Stream{replay: replay}
+}
+
+// Write takes the file's next bytes and replays the records that are whole by now. Errors are those of Open.
+func (s *Stream) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0 && s.err == nil; {
+		if len(s.data) == cap(s.data) {
+			s.grow()
+		}
+		n := copy(s.data[len(s.data):cap(s.data)], rest)
+		s.data, rest = s.data[:len(s.data)+n], rest[n:]
+		s.err = s.advance()
+	}
+	if s.err != nil {
+		return 0, s.err
+	}
+	return len(p), nil
+}
+
+// grow makes room behind what is at hand of the next record: for all of it, where its length is known. The records
+// before it stay where they are, for whoever kept them.
+func (s *Stream) grow() {
+	room := streamSegment
+	if h, ok := parseHeader(s.data[s.at:], s.header.salt, s.offset); ok && s.offset > 0 {
+		room = max(room, HeaderSize+int(h.length))
+	}
+	// A length that is not true takes no more memory than what comes: a slice at most doubles.
+	room = min(room, max(streamSegment, 2*len(s.data[s.at:])))
+	s.data = append(make([]byte, 0, room), s.data[s.at:]...)
+	s.at = 0
+}
+
+// advance replays the records that are whole.
+func (s *Stream) advance() error {
+	if s.offset == 0 {
+		if len(s.data) < fileHeaderSize {
+			return nil
+		}
+		h, err := decodeFileHeader(s.data)
+		if err != nil {
+			return err
+		}
+		s.header, s.at, s.offset = h, fileHeaderSize, fileHeaderSize
+	}
+	for len(s.data)-s.at >= HeaderSize {
+		h, ok := parseHeader(s.data[s.at:], s.header.salt, s.offset)
+		if !ok {
+			return fail.New(fail.Damaged, "the record at offset %d is damaged in its header", s.offset)
+		}
+		if err := checkKind(h, s.offset); err != nil {
+			return err
+		}
+		end := s.at + HeaderSize + int(h.length)
+		if end > len(s.data) {
+			return nil
+		}
+		if checksum(s.data[s.at+HeaderSize:end]) != h.body {
+			return fail.New(fail.Damaged, "the record at offset %d is damaged in its payload", s.offset)
+		}
+		if err := s.replay(Kind(h.kind), s.data, s.at+HeaderSize, end); err != nil {
+			return unreadable(s.offset, err)
+		}
+		s.at, s.offset = end, h.end(s.offset)
+	}
+	return nil
+}
+
+// End judges what came: fail.Damaged is a file that does not end with a whole record, or ends too soon.
+func (s *Stream) End() error {
+	switch {
+	case s.err != nil:
+	case s.offset == 0:
+		_, s.err = decodeFileHeader(s.data)
+	case s.at < len(s.data):
+		s.err = fail.New(fail.Damaged, "the record at offset %d is cut short", s.offset)
+	default:
+		s.err = s.header.covers(s.offset)
+	}
+	return s.err
+}
+
+// Log opens the file that came, f under the name path, of which all is on disk.
+func (s *Stream) Log(path string, o Options, f vfs.File) *Log {
+	return newLog(path, o.withDefaults(), f, s.header.salt, s.offset)
+}
