@@ -43,6 +43,16 @@ var asciiClass = func() (classes [256]class) {
 	return classes
 }()
 
+var asciiLower = func() (lower [256]byte) {
+	for c := range lower {
+		lower[c] = byte(c)
+		if 'A' <= c && c <= 'Z' {
+			lower[c] += 'a' - 'A'
+		}
+	}
+	return lower
+}()
+
 // known holds what is known of the runes that were met: the folded rune, shifted, and its class. No entry is 0.
 var known [0x20000]atomic.Uint32
 

@@ -83,10 +83,7 @@ func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 // runeAt is the folded form of the rune at i, the class of that, and the size of the rune.
 func runeAt(text []byte, i int) (rune, class, int) {
 	if c := text[i]; c < utf8.RuneSelf {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		return rune(c), asciiClass[c], 1
+		return rune(asciiLower[c]), asciiClass[c], 1
 	}
 	r, size := utf8.DecodeRune(text[i:])
 	folded, class := simple(r)
@@ -96,6 +93,18 @@ func runeAt(text []byte, i int) (rune, class, int) {
 // simpleWord enters the word that starts at i and answers its end, unless it is not simple.
 func (s *scanner) simpleWord(text []byte, i int) (end int, ok bool) {
 	from := len(s.bytes)
+	end = i
+	for end < len(text) && asciiClass[text[end]]&(letter|digit) != 0 {
+		end++
+	}
+	if end > i && (end == len(text) || asciiClass[text[end]] == 0) {
+		s.bytes = append(s.bytes, text[i:end]...)
+		for at, c := range s.bytes[from:] {
+			s.bytes[from+at] = asciiLower[c]
+		}
+		s.word(from)
+		return end, true
+	}
 	var last, all class
 	for i < len(text) {
 		r, class, size := runeAt(text, i)
