@@ -43,7 +43,7 @@ fuzz: ## run each fuzz target for FUZZTIME (20s)
 	done
 
 bench: ## measure beside peers, as ratios in one run
-	cd bench && $(GO) run .
+	cd bench && $(GO) run -tags sqlite_fts5 .
 
 image: ## build the container image fenec:VERSION
 	docker build --build-arg VERSION=$(VERSION) -t fenec:$(VERSION) .

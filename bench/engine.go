@@ -99,6 +99,19 @@ func timed(n int, call func(i int) error) (float64, error) {
 	return float64(time.Since(start).Nanoseconds()) / 1e3 / float64(n), nil
 }
 
+// p50 answers the median microseconds of n calls.
+func p50(n int, call func(i int) error) (float64, error) {
+	took := make([]float64, n)
+	for i := range n {
+		start := time.Now()
+		if err := call(i); err != nil {
+			return 0, err
+		}
+		took[i] = float64(time.Since(start).Nanoseconds()) / 1e3
+	}
+	return median(took), nil
+}
+
 const (
 	putCalls = 100_000
 	getCalls = 100_000

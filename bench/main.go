@@ -20,7 +20,10 @@ type part struct {
 
 var parts = []part{
 	{"engine", "in process, beside SQLite in memory", engineFigures},
+	{"vectors", "nearest vectors, beside hnswlib", vectorFigures},
+	{"text", "words by BM25, beside bleve and SQLite FTS5", textFigures},
 	{"group", "a million rows into groups, beside PostgreSQL", groupFigures},
+	{"collation", "a million names in order, beside PostgreSQL with ICU", collationFigures},
 	{"open", "opening a million documents, beside a plain read with its CRCs", openFigures},
 	{"durable", "durable writes, beside a bare fdatasync", durableFigures},
 	{"node", "a GET straight to a node, beside a bare net/http handler", nodeFigures},

@@ -127,7 +127,8 @@ func (p *postgres) load(table, columns string, rows func(w *bytes.Buffer)) error
 	return err
 }
 
-// setting is how many processes a query may use beside its own, and whether it is compiled.
+// setting is how many processes a query may use beside its own, and whether it is compiled. Its planner is told that
+// handing rows over costs nothing, or it would leave the worker out of a sort.
 type setting struct {
 	workers int
 	jit     string
@@ -139,13 +140,13 @@ func (s setting) String() string {
 }
 
 // faster is the setting of a number of workers under which the query is faster.
-func (p *postgres) faster(workers int, query string) (setting, error) {
+func (p *postgres) faster(workers, runs int, query string) (setting, error) {
 	on, off := setting{workers, "on"}, setting{workers, "off"}
-	compiled, err := p.query(on, 3, query)()
+	compiled, err := p.query(on, runs, query)()
 	if err != nil {
 		return on, err
 	}
-	plain, err := p.query(off, 3, query)()
+	plain, err := p.query(off, runs, query)()
 	if compiled < plain {
 		return on, err
 	}
@@ -154,7 +155,8 @@ func (p *postgres) faster(workers int, query string) (setting, error) {
 
 // query is the median milliseconds of n runs on one connection, as psql measures them.
 func (p *postgres) query(s setting, n int, query string) func() (float64, error) {
-	script := fmt.Sprintf("set max_parallel_workers_per_gather = %d;\nset jit = %s;\n%s;\n\\timing on\n%s", s.workers, s.jit, query, strings.Repeat(query+";\n", n))
+	script := fmt.Sprintf("set max_parallel_workers_per_gather = %d;\nset parallel_setup_cost = 0;\nset parallel_tuple_cost = 0;\nset jit = %s;\n\\timing on\n%s",
+		s.workers, s.jit, strings.Repeat(query+";\n", n))
 	return func() (float64, error) {
 		out, err := p.psql(strings.NewReader(script))
 		if err != nil {

@@ -35,21 +35,28 @@ func (r *report) heading(name, what string) {
 	fmt.Fprintf(r.out, "\n### %s: %s\n\n| figure | ours | peer | ratio (of %d rounds: least to most) | wanted | |\n|---|---|---|---|---|---|\n", name, what, rounds)
 }
 
+// turns measures sides in turns and answers what each got, round by round.
+func turns(rounds int, sides ...side) ([][]float64, error) {
+	got := make([][]float64, len(sides))
+	for range rounds {
+		for i, s := range sides {
+			x, err := s.measure()
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", s.name, err)
+			}
+			got[i] = append(got[i], x)
+		}
+	}
+	return got, nil
+}
+
 // figure measures f in turns and prints its row.
 func (r *report) figure(f figure) error {
-	var ours, peer, ratios []float64
-	for range rounds {
-		a, err := f.ours.measure()
-		if err != nil {
-			return fmt.Errorf("%s, %s: %w", f.name, f.ours.name, err)
-		}
-		b, err := f.peer.measure()
-		if err != nil {
-			return fmt.Errorf("%s, %s: %w", f.name, f.peer.name, err)
-		}
-		ours, peer, ratios = append(ours, a), append(peer, b), append(ratios, f.ratio(a, b))
+	got, err := turns(rounds, f.ours, f.peer)
+	if err != nil {
+		return fmt.Errorf("%s, %w", f.name, err)
 	}
-	r.row(f, median(ours), median(peer), ratios)
+	r.row(f, got[0], got[1])
 	return nil
 }
 
@@ -61,7 +68,12 @@ func (f *figure) ratio(ours, peer float64) float64 {
 	return ours / peer
 }
 
-func (r *report) row(f figure, ours, peer float64, ratios []float64) {
+// row prints what the two sides got in turns.
+func (r *report) row(f figure, ours, peer []float64) {
+	ratios := make([]float64, len(ours))
+	for i := range ours {
+		ratios[i] = f.ratio(ours[i], peer[i])
+	}
 	m := median(ratios)
 	wanted, verdict := "shown", ""
 	switch {
@@ -73,7 +85,7 @@ func (r *report) row(f figure, ours, peer float64, ratios []float64) {
 		verdict = r.verdict(m >= f.atLeast)
 	}
 	fmt.Fprintf(r.out, "| %s | %s %s | %s %s (%s) | %.2f (%.2f to %.2f) | %s | %s |\n", f.name,
-		short(ours), f.unit, short(peer), f.unit, f.peer.name, m, slices.Min(ratios), slices.Max(ratios), wanted, verdict)
+		short(median(ours)), f.unit, short(median(peer)), f.unit, f.peer.name, m, slices.Min(ratios), slices.Max(ratios), wanted, verdict)
 }
 
 func (r *report) verdict(ok bool) string {
@@ -87,6 +99,11 @@ func (r *report) verdict(ok bool) string {
 // fact is a row without a peer.
 func (r *report) fact(name, got, wanted string, ok bool) {
 	fmt.Fprintf(r.out, "| %s | %s | | | %s | %s |\n", name, got, wanted, r.verdict(ok))
+}
+
+// note is a row that is only shown.
+func (r *report) note(name, got string) {
+	fmt.Fprintf(r.out, "| %s | %s | | | shown | |\n", name, got)
 }
 
 // skip says that a peer is not on this machine.
