@@ -83,19 +83,21 @@ func parseLong32(text []byte) (f float32, length int) {
 	return nearest32(text[:n.length]), n.length
 }
 
-// AppendFloat32 appends the shortest decimal that reads back as f, which is finite, spelled as AppendFloat does.
+// AppendFloat32 appends the shortest decimal that reads back as f, spelled as AppendFloat does; null where f is not finite.
 func AppendFloat32(dst []byte, f float32) []byte {
 	abs := math.Abs(float64(f))
 	switch {
 	case abs < 1<<24 && abs == math.Trunc(abs):
 		return strconv.AppendInt(dst, int64(f), 10)
+	case abs-abs != 0:
+		return append(dst, "null"...)
 	case abs >= 1e-6 && abs < 1e21:
 		return strconv.AppendFloat(dst, float64(f), 'f', -1, 32)
 	}
 	return shortExponent(strconv.AppendFloat(dst, float64(f), 'e', -1, 32))
 }
 
-// Float32Value is f, which is finite, as the float of the same shortest decimal: 0.1, not 0.10000000149011612.
+// Float32Value is f as the float of the same shortest decimal: 0.1, not 0.10000000149011612.
 func Float32Value(f float32) Value {
 	wide := float64(f)
 	if abs := math.Abs(wide); abs >= 1e-6 && abs < 1e5 {
@@ -109,6 +111,9 @@ func Float32Value(f float32) Value {
 			}
 			scale *= 10
 		}
+	}
+	if wide-wide != 0 {
+		return FloatValue(wide)
 	}
 	var buf [64]byte
 	wide, _ = strconv.ParseFloat(unsafeString(AppendFloat32(buf[:0], f)), 64) // a float32 is within the range

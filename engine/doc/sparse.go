@@ -42,7 +42,7 @@ func (w Weights) At(i int) (index uint32, weight float32) {
 func (t Type) appendSparse(dst []byte, v Value, what string) ([]byte, error) {
 	switch v.Kind {
 	case Text, Untyped:
-	case Sparse: // of another number of dimensions: holds asked
+	case Sparse: // of another number of dimensions: Holds asked
 		return nil, t.wants(v, what)
 	default:
 		return nil, t.wantsSparse(v, what)

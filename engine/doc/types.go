@@ -86,7 +86,7 @@ func (t Type) Append(dst []byte, v Value, what string) ([]byte, error) {
 	switch {
 	case v.Kind == Null:
 		return append(dst, tagNull), nil
-	case t.holds(&v):
+	case t.Holds(&v):
 		return Append(dst, v), nil
 	case t.Kind == TypeJSON:
 		return appendPlain(dst, v, what)
@@ -110,8 +110,8 @@ var own = [...]Kind{
 	TypeList: Null, TypeVector: Vector, TypeSparse: Sparse,
 }
 
-// holds tells that v is a value of the type as it is: the short way past the conversions, which most values take.
-func (t Type) holds(v *Value) bool {
+// Holds tells that v is a value of the type as it is: the short way past the conversions, which most values take.
+func (t Type) Holds(v *Value) bool {
 	if own[t.Kind] != v.Kind {
 		return false
 	}

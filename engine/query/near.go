@@ -53,7 +53,7 @@ func (s *scoring) begin(f *frame, k int) {
 func (s *scoring) score(f *frame) (float32, bool) {
 	v := f.doc.Field(s.column.slot).Value()
 	switch {
-	case v.Kind == doc.Null:
+	case !s.column.typ.Holds(&v): // null, or what a file made by hand has
 		return 0, false
 	case s.sparse:
 		return index.SparseDot(f.operands[s.vector].value.Weights(), v.Weights())
