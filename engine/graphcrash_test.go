@@ -137,6 +137,24 @@ func TestAGraphThatCannotBeSavedIsNoLoss(t *testing.T) {
 	}
 }
 
+// TestACloseThatCannotSyncSaysSo has an answered write that is not on disk yet: saving a graph must not hide its loss.
+func TestACloseThatCannotSyncSaysSo(t *testing.T) {
+	fs := crashfs.New(1)
+	db := inMemory(t, Options{FS: fs})
+	for _, step := range graphWork[:3] {
+		if err := step(db); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fs.Hook(func(op crashfs.Op, _ string) error {
+		if op == crashfs.Sync {
+			return syscall.EIO
+		}
+		return nil
+	})
+	wantKind(t, db.Close(), fail.Storage)
+}
+
 // TestALargeGraphIsSavedBesideTheQueries has a graph saved at run time, and takes the power at each of the operations
 // that takes.
 func TestALargeGraphIsSavedBesideTheQueries(t *testing.T) {

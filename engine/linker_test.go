@@ -88,6 +88,17 @@ func TestOneHotVectorsUnderChurn(t *testing.T) {
 	}
 }
 
+// during is a context that has something done each time it is asked.
+type during struct {
+	context.Context
+	do func()
+}
+
+func (d *during) Err() error {
+	d.do()
+	return nil
+}
+
 // TestACompactMakesAWornGraphAnew deletes most of what a graph holds.
 func TestACompactMakesAWornGraphAnew(t *testing.T) {
 	db := inMemory(t, Options{})
@@ -101,8 +112,18 @@ func TestACompactMakesAWornGraphAnew(t *testing.T) {
 	if graph(db).Tombstones() < 100 {
 		t.Fatal("the graph is not worn")
 	}
-	mustExec(t, db, `compact`)
-	if s := graph(db); s.Tombstones() > 0 || s.waiting() > 0 || s.Len() != 10 {
+	writes := []string{`put c {id: 395, v: [9, 9, 9, 9]}`, `del c where id = 396`, `put c {id: 401, v: [8, 8, 8, 8]}`}
+	err := db.Compact(&during{context.Background(), func() {
+		for _, text := range writes {
+			mustExec(t, db, text)
+		}
+		writes = nil
+	}})
+	if err != nil || writes != nil {
+		t.Fatalf("%v, and %d writes were not made", err, len(writes))
+	}
+	settle(db)
+	if s := graph(db); s.Tombstones() > 2 || s.waiting() > 0 || s.Len() != 10 {
 		t.Errorf("the graph has %d vectors nobody has, of %d, and %d wait", s.Tombstones(), s.Nodes(), s.waiting())
 	}
 	checkNearest(t, db)
