@@ -43,7 +43,7 @@ func (db *DB) batch(ctx context.Context, o *Once, sts []Statement) (results []Re
 	} else {
 		results, at, err = db.batchRead(ctx, parsed, sts)
 	}
-	return results, kept, at, stopped(ctx, err)
+	return results, kept, at, err
 }
 
 func (db *DB) eachAlone(ctx context.Context, sts []Statement) (results []Result, at int, err error) {

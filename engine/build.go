@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"fenec/engine/doc"
-	"fenec/engine/fail"
 	"fenec/engine/index"
 	"fenec/engine/query"
 	"fenec/engine/query/syntax"
@@ -110,12 +109,12 @@ func (b *building) build(env *query.Env) error {
 		return b.view.get(id)
 	})
 	x.state.Store(&s)
-	stopped := func() error { return x.stopped(env.Ctx) }
-	n := 0
+	n, of := 0, b.view.ids.Len()
+	stopped := func() error { return x.stopped(env.Ctx, n, of) }
 	var err error
-	s.fill(b.view.ids.Len(), func(add func(v doc.Value, id int64)) {
+	s.fill(of, func(add func(v doc.Value, id int64)) {
 		b.view.ids.Ascend(1, func(id int64, ref uint64) bool {
-			if n++; n%4096 == 0 {
+			if n++; n%checkEvery == 0 {
 				err = stopped()
 			}
 			if err == nil {
@@ -128,20 +127,27 @@ func (b *building) build(env *query.Env) error {
 		err = g.linkAll(stopped)
 	}
 	if err == nil && x.index.Kind == doc.IndexUnique {
-		err = x.distinct(there(b.view.get, b.ttl, env.Now), b.view.ids)
+		err = x.distinct(env.Ctx, there(b.view.get, b.ttl, env.Now), b.view.ids)
 	}
 	return err
 }
 
-// stopped is why the index of x is not to be built to its end, nil where it is.
-func (x *derived) stopped(ctx context.Context) error {
-	switch {
-	case ctx.Err() != nil:
-		return fail.New(fail.Canceled, "building the index on %s was stopped", x.on)
-	case x.table.db.isClosed():
+// checkEvery is how many documents are looked at between two looks at a context.
+const checkEvery = 4096
+
+// stopped is why the index of x, n of so many documents having been read, is not to be built to its end; nil where it
+// is. It takes the database's lock.
+func (x *derived) stopped(ctx context.Context, n, of int) error {
+	if x.table.db.isClosed() {
 		return errClosed()
 	}
-	return nil
+	return x.late(ctx, n, of)
+}
+
+// late is stopped by the context alone.
+func (x *derived) late(ctx context.Context, n, of int) error {
+	return query.Stopped(ctx, "building the index %s on %s of %s, %s of %s documents read",
+		x.index.Kind, x.on, x.table.schema.Name, query.Thousands(min(n, of)), query.Thousands(of))
 }
 
 // declares tells that b is the index of that declaration.

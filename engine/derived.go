@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -101,6 +102,14 @@ func (t *table) built(on string) builtIndex {
 	return nil
 }
 
+// Ready is query.Table.
+func (t *table) Ready(ctx context.Context, on string) error {
+	if x := t.index(on); x != nil {
+		return x.ready(ctx)
+	}
+	return nil
+}
+
 func (t *table) index(on string) *derived {
 	for _, x := range t.derived {
 		if x.on == on {
@@ -127,33 +136,53 @@ func (x *derived) there() builtIndex {
 	return nil
 }
 
-// built is the index, built now where it was not. Readers that need it together wait for one of them to build it;
-// the caller holds the database's lock, shared or not.
+// built is the index, built now where it was not.
 func (x *derived) built() builtIndex {
-	if s := x.there(); s != nil {
-		return s
+	if err := x.ready(context.Background()); err != nil {
+		panic(err) // that context has no end
+	}
+	return x.there()
+}
+
+// ready builds the index where it was not, unless ctx ends. Readers that need it together wait for one of them to build
+// it; the caller holds the database's lock, shared or not.
+func (x *derived) ready(ctx context.Context) error {
+	if x.there() != nil {
+		return nil
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	s := x.there()
-	if s == nil {
-		s = x.build()
+	if x.there() != nil {
+		return nil
+	}
+	s, err := x.build(ctx)
+	if err == nil {
 		x.state.Store(&s)
 	}
-	return s
+	return err
 }
 
 // build makes the index of the documents as they are, of what the file keeps of it where that is of use.
-func (x *derived) build() builtIndex {
+func (x *derived) build(ctx context.Context) (builtIndex, error) {
+	n, of := 0, x.table.Len()
+	err := x.late(ctx, n, of) // perhaps it waited long for others who built it
+	if err != nil {
+		return nil, err
+	}
 	if s := x.restore(); s != nil {
-		return s
+		return s, nil
 	}
 	s := x.empty(x.table.Get)
-	s.fill(x.table.Len(), func(add func(v doc.Value, id int64)) {
+	s.fill(of, func(add func(v doc.Value, id int64)) {
 		x.table.Ascend(1, func(d doc.Document) bool {
-			add(x.value(d), d.ID())
-			return true
+			if n++; n%checkEvery == 0 {
+				err = x.late(ctx, n, of)
+			}
+			if err == nil {
+				add(x.value(d), d.ID())
+			}
+			return err == nil
 		})
 	})
-	return s
+	return s, err
 }

@@ -2,10 +2,8 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"fenec/engine/fail"
 	"fenec/engine/query"
 	"fenec/engine/query/syntax"
 	"fenec/engine/wal"
@@ -39,7 +37,7 @@ func (db *DB) exec(ctx context.Context, o *Once, st Statement, dst []byte) (res 
 	if kept == nil {
 		db.ran(s, began, &res, err)
 	}
-	return res, kept, stopped(ctx, err)
+	return res, kept, err
 }
 
 func (db *DB) execRead(s *statement, env *query.Env, dst []byte) (Result, error) {
@@ -133,28 +131,25 @@ func (db *DB) timed(ctx context.Context) context.Context {
 	if db.opts.StatementTimeout <= 0 {
 		return ctx
 	}
-	return &timedContext{Context: ctx, clock: db.opts.Clock, until: db.opts.Clock().Add(db.opts.StatementTimeout)}
+	limit := db.opts.StatementTimeout
+	return &timedContext{Context: ctx, clock: db.opts.Clock, limit: limit, until: db.opts.Clock().Add(limit)}
 }
 
 type timedContext struct {
 	context.Context
 	clock func() time.Time
+	limit time.Duration
 	until time.Time
 }
+
+// Limit is how long the statement may take, for the sentence that it took longer.
+func (c *timedContext) Limit() time.Duration { return c.limit }
 
 func (c *timedContext) Err() error {
 	if c.clock().After(c.until) {
 		return context.DeadlineExceeded
 	}
 	return c.Context.Err()
-}
-
-// stopped says of a statement its context stopped whether that was the timeout or its caller.
-func stopped(ctx context.Context, err error) error {
-	if err != nil && fail.KindOf(err) == fail.Canceled && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fail.New(fail.Timeout, "the statement ran longer than is allowed and was stopped: %s", err)
-	}
-	return err
 }
 
 // CheckCondition parses text as one condition, the whole of it.

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"fenec/engine/doc"
-	"fenec/engine/fail"
 	"fenec/engine/index"
+	"fenec/engine/query"
 	"fenec/engine/wal"
 )
 
@@ -75,9 +75,12 @@ func (w *imageWriter) documents(ctx context.Context, t tableView) (err error) {
 			}
 			w.begin()
 		}
-		if n++; n%4096 == 0 && ctx.Err() != nil {
-			err = fail.New(fail.Canceled, "the rewrite was stopped")
-			return false
+		if n++; n%checkEvery == 0 {
+			err = query.Stopped(ctx, "writing the file anew, %s of %s documents of %s done",
+				query.Thousands(n), query.Thousands(t.view.ids.Len()), t.schema.Name)
+			if err != nil {
+				return false
+			}
 		}
 		w.record = append(w.record, opPut)
 		w.record = binary.AppendUvarint(w.record, t.number)

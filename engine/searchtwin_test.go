@@ -129,8 +129,11 @@ func mustHold(tb rapid.TB, db *DB) {
 func checkIndex(tb rapid.TB, x *derived, s builtIndex) {
 	tb.Helper()
 	x.mu.Lock()
-	anew := x.build()
+	anew, err := x.build(context.Background())
 	x.mu.Unlock()
+	if err != nil {
+		tb.Fatal(err)
+	}
 	if got, want := found(x, s), found(x, anew); !slices.Equal(got, want) {
 		tb.Fatalf("the index on %s finds\n%v\nand built anew\n%v", x.on, got, want)
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/binary"
 	"time"
 
@@ -182,9 +183,16 @@ func (x *tx) Delete(name string, id int64) error {
 }
 
 // EndStatement judges the unique values of what the statement wrote.
-func (x *tx) EndStatement() error {
-	for _, w := range x.touched {
-		if err := w.table.judge(w.id, x.now); err != nil {
+func (x *tx) EndStatement(ctx context.Context) error {
+	for n, w := range x.touched {
+		if n%checkEvery == checkEvery-1 {
+			err := query.Stopped(ctx, "checking the unique values written to %s, %s of %s rows done",
+				w.table.schema.Name, query.Thousands(n), query.Thousands(len(x.touched)))
+			if err != nil {
+				return err
+			}
+		}
+		if err := w.table.judge(ctx, w.id, x.now); err != nil {
 			return err
 		}
 	}
@@ -203,10 +211,13 @@ func (x *tx) forgetTouched() {
 }
 
 // judge refuses where another document holds a unique value of the one with id, both of them there at now.
-func (t *table) judge(id int64, now time.Time) error {
+func (t *table) judge(ctx context.Context, id int64, now time.Time) error {
 	for _, x := range t.derived {
 		if x.index.Kind != doc.IndexUnique {
 			continue
+		}
+		if err := x.ready(ctx); err != nil {
+			return err
 		}
 		if err := x.alone(t.lookAt(now), id); err != nil {
 			return err
@@ -261,7 +272,7 @@ func (x *tx) DropCollection(name string) error {
 }
 
 // CreateIndex declares an index on a field or path. Documents that already share a unique value refuse it.
-func (x *tx) CreateIndex(name, on string, declared doc.Index) error {
+func (x *tx) CreateIndex(ctx context.Context, name, on string, declared doc.Index) error {
 	t := x.table(name)
 	s := t.schema.Clone()
 	if f := s.Field(on); f != nil {
@@ -283,7 +294,11 @@ func (x *tx) CreateIndex(name, on string, declared doc.Index) error {
 	if built != nil {
 		return built.distinctChanges(x.now)
 	}
-	return t.index(on).distinct(t.lookAt(x.now), t.ids)
+	made := t.index(on)
+	if err := made.ready(ctx); err != nil {
+		return err
+	}
+	return made.distinct(ctx, t.lookAt(x.now), t.ids)
 }
 
 // AlterCollection gives a collection another schema. No document is touched: the schema says where in them its fields
@@ -306,9 +321,16 @@ func (x *tx) follow(t *table, s *doc.Schema) {
 }
 
 // distinct refuses where two of the documents ids lists and get finds share a value.
-func (x *derived) distinct(get lookup, ids *index.IDs) (err error) {
+func (x *derived) distinct(ctx context.Context, get lookup, ids *index.IDs) (err error) {
+	n := 0
 	ids.Ascend(1, func(id int64, _ uint64) bool {
-		err = x.alone(get, id)
+		if n++; n%checkEvery == 0 {
+			err = query.Stopped(ctx, "checking that no two documents of %s share %s, %s of %s done",
+				x.table.schema.Name, x.on, query.Thousands(n), query.Thousands(ids.Len()))
+		}
+		if err == nil {
+			err = x.alone(get, id)
+		}
 		return err == nil
 	})
 	return err

@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -108,8 +109,25 @@ func TestAStatementThatRunsTooLongIsStopped(t *testing.T) {
 	r.config.StatementTimeout = time.Nanosecond
 	r.closeIdle("acme")
 	got := r.want(503, "GET", "/t/acme/c?n=2", "")
-	if got.header.Get("Retry-After") == "" || !strings.Contains(got.body, "time") {
-		t.Errorf("%v %s", got.header, got.body)
+	want := `{"error":"the statement ran out of time after 1ns: it was about to begin","retry_after":1}`
+	if got.header.Get("Retry-After") == "" || strings.TrimSpace(got.body) != want {
+		t.Errorf("%v %s, want %s", got.header, got.body, want)
+	}
+}
+
+func TestAStatementThatIsStoppedSaysWhatItWasDoing(t *testing.T) {
+	r := start(t, Config{})
+	r.wantAdmin(201, "PUT", "tenants/acme", "")
+	r.query("acme", "create collection c (s text)")
+	row := `{"s": "` + strings.Repeat("é", 200) + `"}`
+	r.want(201, "POST", "/t/acme/c", "["+strings.Repeat(row+",", 19_999)+row+"]")
+	r.config.StatementTimeout = 10 * time.Millisecond
+	r.closeIdle("acme")
+	// To begin takes no such time, to fold so many texts several times far more.
+	got := r.want(503, "POST", "/t/acme/query", `{"query": "get c where lower(upper(lower(upper(lower(s))))) = 'b'"}`)
+	want := regexp.MustCompile(`^{"error":"the statement ran out of time after 10ms: it was scanning c, [0-9]+ [0-9]+ of 20 000 rows tested","retry_after":1}$`)
+	if !want.MatchString(strings.TrimSpace(got.body)) {
+		t.Error(got.body)
 	}
 }
 

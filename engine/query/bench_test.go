@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -53,18 +54,19 @@ func newSegment(t testing.TB, rows int64) *segment {
 	return s
 }
 
-func (s *segment) Table(string) Table              { return s }
-func (s *segment) Schema() *doc.Schema             { return s.schema }
-func (s *segment) Len() int                        { return s.ids.Len() }
-func (s *segment) Hash(string) *index.Hash         { return nil }
-func (s *segment) Sorted(string) *index.Sorted     { return s.sorted }
-func (s *segment) Vectors(string) *hnsw.Graph      { return nil }
-func (s *segment) Text(string) *text.Index         { return nil }
-func (s *segment) Inverted(string) *index.Inverted { return nil }
-func (s *segment) NextID(string) int64             { return s.ids.Last() + 1 }
-func (s *segment) TakeID(string, int64)            {}
-func (s *segment) Put(string, doc.Document) error  { s.puts++; return nil }
-func (s *segment) EndStatement() error             { return nil }
+func (s *segment) Table(string) Table                  { return s }
+func (s *segment) Schema() *doc.Schema                 { return s.schema }
+func (s *segment) Len() int                            { return s.ids.Len() }
+func (s *segment) Hash(string) *index.Hash             { return nil }
+func (s *segment) Sorted(string) *index.Sorted         { return s.sorted }
+func (s *segment) Vectors(string) *hnsw.Graph          { return nil }
+func (s *segment) Text(string) *text.Index             { return nil }
+func (s *segment) Inverted(string) *index.Inverted     { return nil }
+func (s *segment) NextID(string) int64                 { return s.ids.Last() + 1 }
+func (s *segment) TakeID(string, int64)                {}
+func (s *segment) Put(string, doc.Document) error      { s.puts++; return nil }
+func (s *segment) EndStatement(context.Context) error  { return nil }
+func (s *segment) Ready(context.Context, string) error { return nil }
 func (s *segment) Get(id int64) doc.Document {
 	ref, ok := s.ids.Get(id)
 	if !ok {

@@ -23,7 +23,7 @@ func schemaWriter(s Reader) (Writer, error) {
 
 // message is the answer of a statement that changed schemas.
 func (f *frame) message(w Writer, text string) (Result, error) {
-	if err := w.EndStatement(); err != nil {
+	if err := w.EndStatement(f.ctx); err != nil {
 		return Result{}, err
 	}
 	return Result{Kind: Message, Body: f.out, Message: text}, nil
@@ -182,7 +182,7 @@ func (c *compiler) createIndex(st *syntax.CreateIndex) error {
 		if err := oneTTL(schema, st.Index.Kind, fail.Conflict, st.On.Pos); err != nil {
 			return Result{}, err
 		}
-		if err := w.CreateIndex(schema.Name, col.name, st.Index); err != nil {
+		if err := w.CreateIndex(f.ctx, schema.Name, col.name, st.Index); err != nil {
 			return Result{}, err
 		}
 		return f.message(w, "index "+declared+" on "+on+" created")

@@ -56,10 +56,7 @@ func (r *filterRun) begin(f *frame, t Table, k, most int) func(id int64) bool {
 func (f *frame) accept(id int64) bool {
 	r := &f.search.filter
 	r.asked++
-	if r.asked&(rowsPerCheck-1) == 0 && f.err == nil {
-		f.err = f.interrupted()
-	}
-	if f.err != nil {
+	if r.asked&(rowsPerCheck-1) == 0 && !f.goesOn() || f.err != nil {
 		return false
 	}
 	if r.route != nil && !r.members.has(id) {
@@ -97,6 +94,9 @@ func (p *picker) narrowest(f *frame, t Table) (*route, int) {
 // gather puts the ids a route leads to into the walk's, in no order and some of them perhaps twice. Not of a scan or a range
 // of ids.
 func (f *frame) gather(r *route) {
+	was := f.doing
+	f.doing, f.from = atIDs, r
+	defer func() { f.doing = was }()
 	switch r.kind {
 	case byIDs:
 		f.walk.ids = append(f.walk.ids, f.operands[r.probes[0].operand].ints...)
@@ -114,6 +114,9 @@ func (f *frame) gatherHash(r *route) {
 	case r.probes[0].member:
 		for _, v := range o.values {
 			x.Ascend(doc.Hash(v), f.onGatherID)
+			if f.err != nil {
+				return
+			}
 		}
 	case !o.null:
 		x.Ascend(doc.Hash(o.value), f.onGatherID)

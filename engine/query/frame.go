@@ -27,6 +27,11 @@ type frame struct {
 	now    int64 // epoch milliseconds
 	err    error
 
+	doing activity
+	into  string // at atWrite the collection
+	done  int    // of it so far, at atSort in all
+	from  *route // at atIDs
+
 	operands  []operand // what binds made of the run's constants
 	arena     []byte    // bytes of values made by expressions: constants up to mark, then the row's
 	mark      int
@@ -91,6 +96,7 @@ func (f *frame) begin(env *Env, s Reader, dst []byte) error {
 func (f *frame) end() {
 	f.reader, f.inner = nil, f.inner[:0]
 	f.ctx, f.params, f.err, f.out, f.doc, f.rows = nil, nil, nil, nil, nil, 0
+	f.doing, f.into, f.done, f.from = atStart, "", 0, nil
 	for i := range f.operands {
 		f.operands[i].reset()
 	}
@@ -150,19 +156,4 @@ func placed(pos syntax.Pos, err error) error {
 	at := *e
 	at.Line, at.Column = pos.Line, pos.Column
 	return &at
-}
-
-// interrupted is the run's error once its context has ended.
-func (f *frame) interrupted() error {
-	if f.ctx == nil {
-		return nil
-	}
-	err := f.ctx.Err()
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, context.DeadlineExceeded):
-		return &fail.Error{Kind: fail.Timeout, Message: "the statement ran out of time", Err: err}
-	}
-	return &fail.Error{Kind: fail.Canceled, Message: "the statement was given up: its caller went away", Err: err}
 }

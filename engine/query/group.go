@@ -236,11 +236,14 @@ func (g *groupPlan) rows(f *frame, t Table, pick *picker) ([][]doc.Value, error)
 		return nil, err
 	}
 	f.group.found = len(all)
+	f.doing = atGroups
 	if all, err = g.keep(f, all); err != nil {
 		return nil, err
 	}
 	f.group.kept = len(all)
-	g.sort(all)
+	if g.sort(f, all); f.err != nil {
+		return nil, f.take()
+	}
 	all = all[min(offset, len(all)):]
 	return all[:min(limit, len(all))], nil
 }
@@ -252,7 +255,10 @@ func (g *groupPlan) run(f *frame, t Table, pick *picker) (Result, error) {
 		return Result{}, err
 	}
 	f.out = append(f.out, '[')
-	for _, cells := range rows {
+	for n, cells := range rows {
+		if err := f.pause(n); err != nil {
+			return Result{}, err
+		}
 		out := f.next()
 		for _, col := range g.columns {
 			out = doc.AppendValueJSON(append(out, col.key...), cells[col.cell])
@@ -268,7 +274,7 @@ func (g *groupPlan) compute(f *frame, t Table, pick *picker) ([][]doc.Value, err
 	case g.counts:
 		n, err := pick.count(f, t)
 		return g.row(func(*aggregate) doc.Value { return doc.IntValue(int64(n)) }), err
-	case g.ends && len(pick.terms) == 0 && f.live(t) == t.Len():
+	case g.ends && len(pick.terms) == 0 && f.live(t) == t.Len() && g.endsReady(f, t):
 		f.group.ends = true
 		return g.row(func(a *aggregate) doc.Value {
 			if a.column == nil {
@@ -278,6 +284,7 @@ func (g *groupPlan) compute(f *frame, t Table, pick *picker) ([][]doc.Value, err
 		}), nil
 	}
 	s := newGrouping(g)
+	f.doing = atGroups
 	if err := pick.each(f, t, s.add); err != nil {
 		return nil, err
 	}
@@ -291,6 +298,16 @@ func (g *groupPlan) row(value func(*aggregate) doc.Value) [][]doc.Value {
 		cells[1+i] = value(&g.aggregates[i])
 	}
 	return [][]doc.Value{cells}
+}
+
+// endsReady sees to the indexes of the aggregates being built.
+func (g *groupPlan) endsReady(f *frame, t Table) bool {
+	for _, a := range g.aggregates {
+		if a.column != nil && !f.ready(t, a.column.name) {
+			return false
+		}
+	}
+	return true
 }
 
 // end is the least or greatest value of an indexed column. Of equal values it is that of the lowest id, as
@@ -327,13 +344,20 @@ func (g *groupPlan) keep(f *frame, all [][]doc.Value) ([][]doc.Value, error) {
 }
 
 // sort orders groups by the columns asked for, then by key, of which no two have the same bytes.
-func (g *groupPlan) sort(all [][]doc.Value) {
+func (g *groupPlan) sort(f *frame, all [][]doc.Value) {
 	order := g.order
 	if c := g.collation(0); c != collation.None {
 		order = append(slices.Clip(order), groupOrder{collate: c})
 	}
 	order = collateCells(all, order)
+	compared := 0
 	slices.SortFunc(all, func(a, b []doc.Value) int {
+		if compared++; compared&(comparesPerCheck-1) == 0 {
+			f.goesOn()
+		}
+		if f.err != nil {
+			return 0 // from here on all are equal, so that the sort is over soon
+		}
 		for _, k := range order {
 			c := doc.Compare(a[k.cell], b[k.cell])
 			switch {

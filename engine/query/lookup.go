@@ -40,6 +40,8 @@ type levelRun struct {
 	left   int // still wanted
 	sorter sorter
 
+	finding bool // documents for a row
+
 	asked  int // rows
 	tested int // documents looked at
 	rows   int // documents answered
@@ -165,6 +167,9 @@ func (g *getPlan) openLevels(f *frame, s Reader) error {
 			return err
 		}
 		if !l.child.id {
+			if !f.ready(r.table, l.child.name) {
+				return f.take()
+			}
 			r.hash = r.table.Hash(l.child.name)
 		}
 		if r.limit, err = l.pick.limit.value(f, math.MaxInt); err != nil {
@@ -201,7 +206,7 @@ func (l *level) append(f *frame) {
 		}
 		r.find(f)
 		if r.sorts && f.err == nil {
-			r.sorter.sorted(r.offset, r.onSorted)
+			r.sorter.sorted(f, r.offset, r.onSorted)
 		}
 		r.sorter.reset()
 	}
@@ -220,6 +225,8 @@ func (l *level) exists(f *frame) truth {
 // find visits the documents beside the frame's row by ascending id.
 func (r *levelRun) find(f *frame) {
 	r.asked++
+	r.finding = true
+	defer func() { r.finding = false }()
 	r.key = r.level.parent.value(f.doc)
 	switch {
 	case r.key.Kind == doc.Null:
@@ -239,10 +246,8 @@ func (r *levelRun) visitID(f *frame, id int64) bool {
 		return true
 	}
 	r.tested++
-	if r.tested&(rowsPerCheck-1) == 0 {
-		if f.err = f.interrupted(); f.err != nil {
-			return false
-		}
+	if r.tested&(rowsPerCheck-1) == 0 && !f.goesOn() {
+		return false
 	}
 	// Two keys may share a hash.
 	if r.hash != nil && !doc.Equal(r.level.child.value(d), r.key) {

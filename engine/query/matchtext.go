@@ -58,6 +58,9 @@ func (c *compiler) match(st *syntax.Match) (*matchPlan, error) {
 // find puts the best k rows that pass the terms into f.search.hits.
 func (m *matchPlan) find(f *frame, t Table, k int) error {
 	s := &f.search
+	if !f.ready(t, m.column.name) {
+		return f.take()
+	}
 	x := t.Text(m.column.name)
 	accept := s.filter.begin(f, t, k, x.Len())
 	s.hits = x.Search(f.operands[m.words].value.B, k, accept, s.hits[:0])

@@ -103,7 +103,7 @@ func (m *memory) DropCollection(name string) error {
 	return nil
 }
 
-func (m *memory) CreateIndex(table, on string, x doc.Index) error {
+func (m *memory) CreateIndex(_ context.Context, table, on string, x doc.Index) error {
 	t := m.tables[table]
 	t.schema = t.schema.Clone()
 	if field := t.schema.Field(on); field != nil {
@@ -122,7 +122,7 @@ func (m *memory) AlterCollection(s *doc.Schema) error {
 	return nil
 }
 
-func (m *memory) EndStatement() error {
+func (m *memory) EndStatement(context.Context) error {
 	m.ended++
 	for _, t := range m.tables {
 		for _, field := range t.schema.Fields {
@@ -199,6 +199,11 @@ func (t *memoryTable) Hash(on string) *index.Hash {
 		t.hashes[on] = x
 	}
 	return x
+}
+
+// Ready fails where the test says that the context ended meanwhile.
+func (t *memoryTable) Ready(ctx context.Context, on string) error {
+	return Stopped(ctx, "building the index on %s of %s", on, t.schema.Name)
 }
 
 func (t *memoryTable) Sorted(on string) *index.Sorted {

@@ -132,6 +132,7 @@ func (n *nearPlan) find(f *frame, t Table, k int) error {
 // measure scores every row that passes the terms.
 func (n *nearPlan) measure(f *frame, t Table, k int, why way) error {
 	s, w := &f.search, &f.walk
+	f.doing = atRows
 	n.begin(f, k)
 	s.near.way = why
 	w.skip, w.left, w.tested, w.matched, w.ids = 0, math.MaxInt, 0, 0, w.ids[:0]
@@ -157,6 +158,9 @@ func (n *nearPlan) keepScored(f *frame) bool {
 func (n *nearPlan) lookUp(f *frame, t Table, k int) error {
 	s := &f.search
 	accept := s.filter.begin(f, t, k, t.Len())
+	if !f.ready(t, n.column.name) {
+		return f.take()
+	}
 	s.hits = t.Inverted(n.column.name).Search(f.operands[n.vector].value.Weights(), k, accept, s.hits[:0])
 	s.near.way, s.near.filter, s.near.hits = byInverted, s.filter, len(s.hits)
 	return f.take()
@@ -167,6 +171,9 @@ func (n *nearPlan) search(f *frame, t Table, k, ef int) error {
 	s, p := &f.search, f.walk.picker
 	perEF := 2 * n.index.HNSW.M // documents a walk may measure
 	_, reach := p.narrowest(f, t)
+	if !f.ready(t, n.column.name) {
+		return f.take()
+	}
 	s.near.most = ef * perEF
 	if len(p.terms) > 0 && reach <= s.near.most {
 		return n.measure(f, t, k, byFew)

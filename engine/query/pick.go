@@ -157,9 +157,11 @@ func (p *picker) each(f *frame, t Table, emit func(f *frame) bool) error {
 	w := &f.walk
 	w.picker, w.table = p, t
 	w.skip, w.left, w.sink = offset, limit, emit
-	p.choose(f, t, need)
-	if limit == 0 {
-		return nil
+	if p.choose(f, t, need); limit == 0 || f.err != nil {
+		return f.take()
+	}
+	if f.doing == atStart {
+		f.doing = atRows
 	}
 	if !w.sorts {
 		f.travel()
@@ -171,7 +173,8 @@ func (p *picker) each(f *frame, t Table, emit func(f *frame) bool) error {
 	if err := f.take(); err != nil {
 		return err
 	}
-	f.sorter.sorted(offset, func(d doc.Document) bool {
+	f.doing = atAnswer
+	f.sorter.sorted(f, offset, func(d doc.Document) bool {
 		f.doc = d
 		f.arena = f.arena[:f.mark]
 		return emit(f) && f.err == nil
@@ -189,6 +192,9 @@ func (p *picker) count(f *frame, t Table) (int, error) {
 	w := &f.walk
 	w.picker, w.table = p, t
 	live := f.live(t)
+	if f.err != nil {
+		return 0, f.take()
+	}
 	if len(p.terms) == 0 {
 		w.route, w.matched = &p.scan, live
 		return live, nil
@@ -196,12 +202,14 @@ func (p *picker) count(f *frame, t Table) (int, error) {
 	for i := range p.routes {
 		if r := &p.routes[i]; r.kind == byRange && r.rest == nil && live == t.Len() {
 			w.route, w.matched = r, r.reach(f, t)
-			return w.matched, nil
+			return w.matched, f.take()
 		}
 	}
 	w.left, w.sink = math.MaxInt, func(*frame) bool { return true }
-	p.choose(f, t, math.MaxInt)
-	w.sorts = false
+	if p.choose(f, t, math.MaxInt); f.err != nil {
+		return 0, f.take()
+	}
+	w.sorts, f.doing = false, atRows
 	f.travel()
 	return w.matched, f.take()
 }
@@ -210,10 +218,8 @@ func (p *picker) count(f *frame, t Table) (int, error) {
 func (f *frame) visitDocument(d doc.Document) bool {
 	w := &f.walk
 	w.tested++
-	if w.tested&(rowsPerCheck-1) == 0 {
-		if f.err = f.interrupted(); f.err != nil {
-			return false
-		}
+	if w.tested&(rowsPerCheck-1) == 0 && !f.goesOn() {
+		return false
 	}
 	f.doc = d
 	if len(f.arena) != f.mark {
@@ -240,11 +246,14 @@ func (f *frame) visitID(id int64) bool {
 // gatherID keeps an id for later.
 func (f *frame) gatherID(id int64) bool {
 	f.walk.ids = append(f.walk.ids, id)
-	return true
+	return len(f.walk.ids)&(rowsPerCheck-1) != 0 || f.goesOn()
 }
 
 // visitGathered visits the ids gathered, each once, ascending.
 func (f *frame) visitGathered() {
+	if f.err != nil {
+		return
+	}
 	slices.Sort(f.walk.ids)
 	for _, id := range slices.Compact(f.walk.ids) {
 		if !f.visitID(id) {

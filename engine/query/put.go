@@ -75,6 +75,7 @@ func (p *putPlan) run(f *frame, s Reader) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	f.write(p.collection)
 	n := 0
 	if p.param > 0 {
 		n, err = p.putParam(f, w, t)

@@ -145,8 +145,12 @@ func (r *route) bounds(f *frame) (lo, hi index.Bound, none bool) {
 	return lo, hi, hollow(r.on.collate, lo, hi)
 }
 
-// reach counts the documents the route visits when it is walked to its end.
+// reach counts the documents the route visits when it is walked to its end. It sees to the route's index being
+// built: the frame has an error where there was no time for that.
 func (r *route) reach(f *frame, t Table) int {
+	if r.index != 0 && !f.ready(t, r.on.name) {
+		return t.Len()
+	}
 	switch r.kind {
 	case byID:
 		first, last := r.idRange(f)

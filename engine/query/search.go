@@ -143,7 +143,7 @@ func (s *searchPlan) each(f *frame, t Table, emit func(f *frame) bool) error {
 	if err != nil {
 		return err
 	}
-	f.walk.picker, f.walk.table = s.pick, t
+	f.walk.picker, f.walk.table, f.doing = s.pick, t, atSearch
 	need := limit + offset
 	if limit < 0 {
 		need = MaxPage + 1
@@ -197,7 +197,7 @@ func (s *searchPlan) sorted(f *frame, t Table, limit, offset int, emit func(f *f
 	}
 	r.byID = append(r.byID[:0], r.hits...)
 	slices.SortFunc(r.byID, func(a, b index.Hit) int { return cmp.Compare(a.ID, b.ID) })
-	f.sorter.sorted(offset, func(d doc.Document) bool {
+	f.sorter.sorted(f, offset, func(d doc.Document) bool {
 		at, _ := slices.BinarySearchFunc(r.byID, d.ID(), func(h index.Hit, id int64) int { return cmp.Compare(h.ID, id) })
 		f.doc, r.score = d, r.byID[at].Score
 		f.arena = f.arena[:f.mark]

@@ -203,11 +203,26 @@ func (s *sorter) sink(i int) {
 	}
 }
 
-// sorted visits the documents in order, the first skip of them left out, until fn is false.
-func (s *sorter) sorted(skip int, fn func(doc.Document) bool) {
-	slices.SortFunc(s.entries, s.compare)
-	for _, e := range s.entries[min(skip, len(s.entries)):] {
-		if !fn(s.docs[e.doc]) {
+// sorted visits the documents in order, the first skip of them left out, until fn is false or the frame's
+// context ends.
+func (s *sorter) sorted(f *frame, skip int, fn func(doc.Document) bool) {
+	was := f.doing
+	f.doing, f.done = atSort, len(s.entries)
+	compared := 0
+	slices.SortFunc(s.entries, func(a, b sortEntry) int {
+		if compared++; compared&(comparesPerCheck-1) == 0 {
+			f.goesOn()
+		}
+		if f.err != nil {
+			return 0 // from here on all are equal, so that the sort is over soon
+		}
+		return s.compare(a, b)
+	})
+	if f.doing = was; f.err != nil {
+		return
+	}
+	for n, e := range s.entries[min(skip, len(s.entries)):] {
+		if n&(rowsPerCheck-1) == rowsPerCheck-1 && !f.goesOn() || !fn(s.docs[e.doc]) {
 			return
 		}
 	}

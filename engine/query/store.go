@@ -1,6 +1,8 @@
 package query
 
 import (
+	"context"
+
 	"fenec/engine/doc"
 	"fenec/engine/index"
 	"fenec/engine/index/hnsw"
@@ -29,6 +31,9 @@ type Table interface {
 	Get(id int64) doc.Document
 	// Ascend visits the documents by ascending id, the first of an id not below from, until fn is false.
 	Ascend(from int64, fn func(doc.Document) bool)
+	// Ready builds the index on a field or path where no statement has needed it yet, so that the methods
+	// below answer at once. Once ctx ends, which may be nil, it gives up with the error of Stopped.
+	Ready(ctx context.Context, on string) error
 	// Hash is the @hash or @unique index on a field or path, built where this is its first use; nil
 	// where none is declared. Nulls may be left out of it.
 	Hash(on string) *index.Hash
@@ -60,11 +65,12 @@ type Writer interface {
 	CreateCollection(s *doc.Schema) error
 	// DropCollection removes a collection and its documents.
 	DropCollection(name string) error
-	// CreateIndex declares an index on a field or path that has none.
-	CreateIndex(table, on string, x doc.Index) error
+	// CreateIndex declares an index on a field or path that has none. Once ctx ends, which may be nil, it gives
+	// up with the error of Stopped, as EndStatement does.
+	CreateIndex(ctx context.Context, table, on string, x doc.Index) error
 	// AlterCollection makes s the schema of the collection of its name, whose documents stay as they are.
 	AlterCollection(s *doc.Schema) error
 	// EndStatement judges what holds only at a statement's end: that no two documents share a unique
 	// value (fail.Conflict).
-	EndStatement() error
+	EndStatement(ctx context.Context) error
 }

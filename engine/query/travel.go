@@ -82,6 +82,9 @@ func sortCost(n, need int) float64 {
 func (f *frame) travel() {
 	w := &f.walk
 	r, t := w.route, w.table
+	if f.err != nil {
+		return // an index on the way was not built in time
+	}
 	switch r.kind {
 	case byScan:
 		if w.picker.downID && !w.sorts {
@@ -144,6 +147,9 @@ func (f *frame) gatherRange(r *route) {
 		for _, v := range f.operands[r.probes[0].operand].values {
 			at := index.Bound{Value: v, Inclusive: true}
 			x.Range(at, at, false, f.onGatherID)
+			if f.err != nil {
+				return
+			}
 		}
 		return
 	}

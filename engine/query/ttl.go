@@ -40,7 +40,7 @@ func (f *frame) gone(ttl *doc.Field) (lo, hi index.Bound) {
 // live counts the documents of t that are there still.
 func (f *frame) live(t Table) int {
 	ttl := t.Schema().TTL()
-	if ttl == nil {
+	if ttl == nil || !f.ready(t, ttl.Name) {
 		return t.Len()
 	}
 	return t.Len() - t.Sorted(ttl.Name).Count(f.gone(ttl))
@@ -59,8 +59,15 @@ func (f *frame) holds(t Table, id int64) bool {
 // dropGone deletes the documents of t that are gone, before what says so is dropped.
 func (f *frame) dropGone(w Writer, t Table) error {
 	ttl := t.Schema().TTL()
+	if !f.ready(t, ttl.Name) {
+		return f.take()
+	}
 	lo, hi := f.gone(ttl)
+	f.write(t.Schema().Name)
 	t.Sorted(ttl.Name).Range(lo, hi, false, f.onGatherID)
+	if f.err != nil {
+		return f.take()
+	}
 	for n, id := range f.walk.ids {
 		if err := f.pause(n); err != nil {
 			return err

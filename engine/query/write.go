@@ -15,17 +15,21 @@ func writer(s Reader, name string) (Writer, Table, error) {
 	return w, t, err
 }
 
-// pause looks at the context before the nth document is written, now and then.
+// pause looks at the context before the nth step of what the frame is doing, now and then.
 func (f *frame) pause(n int) error {
 	if n%rowsPerCheck == rowsPerCheck-1 {
+		f.done = n
 		return f.interrupted()
 	}
 	return nil
 }
 
+// write says that documents of that collection are about to be written.
+func (f *frame) write(collection string) { f.doing, f.into = atWrite, collection }
+
 // wrote ends a statement that wrote n documents.
 func (f *frame) wrote(w Writer, n int) (Result, error) {
-	if err := w.EndStatement(); err != nil {
+	if err := w.EndStatement(f.ctx); err != nil {
 		return Result{}, err
 	}
 	return Result{Kind: Affected, Body: f.out, Affected: int64(n)}, nil
@@ -92,6 +96,7 @@ func (ch *changer) change(f *frame, s Reader, write func(f *frame, w Writer, t T
 	if ch.returning != nil {
 		f.out = append(f.out, '[')
 	}
+	f.write(ch.collection)
 	for n, id := range f.picked {
 		if err := f.pause(n); err != nil {
 			return Result{}, err
