@@ -153,6 +153,9 @@ func sameAsFresh(t *testing.T, x *Index, texts map[int64]string, queries []strin
 		t.Fatalf("%d documents of %d words, %d terms; a fresh index has %d of %d, %d",
 			x.Len(), x.words, x.dict.len(), fresh.Len(), fresh.words, fresh.dict.len())
 	}
+	if most := 4*fresh.Bytes() + 1<<16; x.Bytes() > most {
+		t.Errorf("the index takes %d bytes, want at most %d", x.Bytes(), most)
+	}
 	for i, query := range queries {
 		k := []int{10, 1, 200, math.MaxInt}[i%4]
 		got, want := x.Search([]byte(query), k, nil, nil), fresh.Search([]byte(query), k, nil, nil)
@@ -216,6 +219,47 @@ func TestABuiltIndexIsOneAddedTo(t *testing.T) {
 			}
 		})
 		sameAsFresh(t, x, texts, asked)
+	}
+}
+
+func TestBlocksOfEveryWidthScoreAsDefined(t *testing.T) {
+	x, w := New(standard), newOracle(standard)
+	put := func(id int64, text string) {
+		w.put(id, text)
+		x.Add(id, []byte(text))
+	}
+	// A term that is seldom at first, and then in each document, up to more times than a byte counts.
+	put(0, "often")
+	for id := int64(1); id < 66_000; id++ {
+		put(id, "other")
+	}
+	for id := int64(66_000); id < 66_600; id++ {
+		put(id, strings.Repeat("often ", int(id%150)*2+1)+"once")
+	}
+	for _, query := range []string{"often", "once often", "other often once"} {
+		checkAgainst(t, x, w, query, 500, nil)
+		checkAgainst(t, x, w, query, 3, nil)
+	}
+}
+
+// TestBoundsHoldWhenDocumentsBecomeLonger puts the best document into a block that is made while all are short.
+func TestBoundsHoldWhenDocumentsBecomeLonger(t *testing.T) {
+	const best = 200
+	x, w := New(standard), newOracle(standard)
+	for id := int64(0); id < 3000; id++ {
+		text := "word other"
+		switch {
+		case id == best:
+			text = "word word"
+		case id > 500:
+			text = strings.Repeat("long ", 200)
+		}
+		w.put(id, text)
+		x.Add(id, []byte(text))
+	}
+	checkAgainst(t, x, w, "word", 1, nil)
+	if got := x.Search([]byte("word"), 1, nil, nil); got[0].ID != best {
+		t.Errorf("document %d is best, want %d", got[0].ID, best)
 	}
 }
 

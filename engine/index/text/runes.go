@@ -100,9 +100,10 @@ func classify(r rune) (rune, class) {
 		m, _, _ := words.SplitFunc([]byte(s+after), true)
 		return n == len(before) && m == len(s)
 	}
+	// Only a Hebrew letter takes an apostrophe with it.
 	isLetter := unicode.IsLetter(folded)
 	switch {
-	case isLetter && joins("a"+s+"1"+s) && joins(s+":"+s) && !joins(s+`"`+s) && !joins(s+"'"):
+	case isLetter && joins("a"+s+"1"+s) && joins(s+":"+s) && !joins(s+"'"):
 		return folded, letter
 	case !isLetter && !unicode.IsNumber(folded) && !unicode.Is(unicode.M, folded) && parts("a", "a") && parts("1", "1") && parts("_", "_"):
 		return folded, 0
