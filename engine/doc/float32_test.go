@@ -47,7 +47,7 @@ func TestEveryScaleOfFloat32IsWrittenShortest(t *testing.T) {
 		}
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 300_000 {
+	for range 100_000 {
 		if bits := random.Uint32(); finite32(bits) {
 			checkWritten32(t, math.Float32frombits(bits))
 		}
@@ -97,7 +97,7 @@ func TestADecimalIsRoundedToFloat32Once(t *testing.T) {
 		checkRead32(t, text)
 	}
 	random := rand.New(rand.NewPCG(3, 4))
-	for range 20_000 {
+	for range 5_000 {
 		f := float32(random.NormFloat64())
 		if bits := random.Uint32(); random.IntN(4) == 0 && finite32(bits) {
 			f = math.Float32frombits(bits)
