@@ -10,8 +10,8 @@ import "fenec/engine/index"
 // no more documents.
 //
 // What accept refuses counts, so that the walk is no longer than without: the answer is the best accepted ones of all it
-// measured, which may be fewer than k. Who wants more asks again with a larger ef, or measures them. Accept is asked about
-// documents that would be among the best so far; twice, where others have the same vector.
+// measured, which may be fewer than k. Who wants more asks again with a larger ef, or measures them. Accept is asked once about
+// a document that would be among the best so far; by codes once more about one whose vector others have too.
 //
 // A graph of few nodes is not walked: measuring all of them is faster and finds all.
 func (g *Graph) Search(q []float32, k, ef int, accept func(id int64) bool, dst []index.Hit) []index.Hit {
@@ -22,27 +22,33 @@ func (g *Graph) Search(q []float32, k, ef int, accept func(id int64) bool, dst [
 	}
 	s := g.scratch()
 	defer g.scratches.Put(s)
+	return g.search(s, q, k, ef, accept, dst)
+}
+
+// search is Search under the lock, of a graph that has documents.
+func (g *Graph) search(s *scratch, q []float32, k, ef int, accept func(id int64) bool, dst []index.Hit) []index.Hit {
 	s.scorer.Reset(g.Metric, q)
 	g.aim(&s.target, s.scorer.Query())
-	w := walk{ef: min(max(ef, k), g.Nodes()), living: true, accept: accept, most: k}
-	if g.Quant != 0 {
-		w.most = w.ef // codes are no more than a guess at which are the k best
-	}
+	s.top.Reset(k, g.Metric.Ascending())
+	w := walk{ef: min(max(ef, k), g.Nodes()), living: true, accept: accept}
 	if g.linked <= w.ef*g.M {
 		s.begin(g.linked)
 		g.scan(s, 0, g.linked, w)
 	} else {
 		g.walk(s, g.descend(s, 0), w)
-		if accept == nil && len(s.found) < k {
-			g.scanMissed(s, w)
+		if accept == nil {
+			for _, k := range s.found {
+				g.take(s, ^k, w)
+			}
+			if len(s.found) < k {
+				g.scanMissed(s, w)
+			}
 		}
 	}
-	s.top.Reset(k, g.Metric.Ascending())
 	if g.Quant == 0 {
 		g.scan(s, g.linked, g.Nodes(), w)
-		g.answer(s, accept)
 	} else {
-		g.answerOwn(s, accept)
+		g.order(s, accept)
 	}
 	return s.top.Append(dst)
 }
@@ -50,18 +56,18 @@ func (g *Graph) Search(q []float32, k, ef int, accept func(id int64) bool, dst [
 // scanBlock is how many nodes a scan measures at a time.
 const scanBlock = 64
 
-// scan measures the nodes from a number up to another.
+// scan takes of the nodes from a number up to another.
 func (g *Graph) scan(s *scratch, from, to int, w walk) {
 	for from < to {
 		s.todo = s.todo[:0]
 		for ; from < to && len(s.todo) < scanBlock; from++ {
 			s.todo = append(s.todo, uint32(from))
 		}
-		g.meetAll(s, w)
+		g.takeAll(s, w)
 	}
 }
 
-// scanMissed measures the linked nodes that the walk did not come to.
+// scanMissed takes of the linked nodes that the walk did not come to.
 func (g *Graph) scanMissed(s *scratch, w walk) {
 	for node := 0; node < g.linked; {
 		s.todo = s.todo[:0]
@@ -70,41 +76,41 @@ func (g *Graph) scanMissed(s *scratch, w walk) {
 				s.todo = append(s.todo, uint32(node))
 			}
 		}
-		g.meetAll(s, w)
+		g.takeAll(s, w)
 	}
 }
 
-func (g *Graph) meetAll(s *scratch, w walk) {
+func (g *Graph) takeAll(s *scratch, w walk) {
 	for i, d := range s.measure(&g.space, &s.target, s.todo) {
-		g.meet(s, keyOf(d, s.todo[i]), w)
-	}
-	s.near = s.near[:0]
-}
-
-// nearest is what the walk found to answer, turned.
-func (s *scratch) nearest(accept func(id int64) bool) heap {
-	if accept != nil {
-		return s.taken
-	}
-	return s.found
-}
-
-// answer makes hits of what was found.
-func (g *Graph) answer(s *scratch, accept func(id int64) bool) {
-	for _, k := range s.nearest(accept) {
-		node, raw := (^k).node(), (^k).distance()
-		g.hit(s, node, s.scorer.FromRaw(raw, g.rows.Row(int(node))), accept)
+		g.take(s, keyOf(d, s.todo[i]), w)
 	}
 }
 
-// answerOwn makes hits of what was found by codes, and of what is pending, by the documents' own vectors.
-func (g *Graph) answerOwn(s *scratch, accept func(id int64) bool) {
+// take makes hits of a node that was measured. By codes it does not know the scores yet: it keeps the ef nearest.
+func (g *Graph) take(s *scratch, k key, w walk) {
+	node := k.node()
+	if g.Quant == 0 {
+		g.hit(s, node, s.scorer.FromRaw(k.distance(), g.rows.Row(int(node))), w.accept)
+		return
+	}
+	full := len(s.taken) == w.ef
+	switch {
+	case full && k > ^s.taken[0] || !g.admits(node, w.accept):
+	case full:
+		s.taken.replace(^k)
+	default:
+		s.taken.push(^k)
+	}
+}
+
+// order makes hits of what was found by codes, and of what is pending, by the documents' own vectors.
+func (g *Graph) order(s *scratch, accept func(id int64) bool) {
 	own := func(node uint32) {
 		if v := g.own(g.first(int(node)), s.own[:0]); len(v) == g.Dim {
 			g.hit(s, node, s.scorer.Score(v), accept)
 		}
 	}
-	for _, k := range s.nearest(accept) {
+	for _, k := range s.taken {
 		own((^k).node())
 	}
 	for node := uint32(g.linked); int(node) < g.Nodes(); node++ {
@@ -114,19 +120,24 @@ func (g *Graph) answerOwn(s *scratch, accept func(id int64) bool) {
 	}
 }
 
-// hit puts a node's documents among the hits.
+// hit puts those of a node's documents that are accepted among the hits, if they are among the best.
 func (g *Graph) hit(s *scratch, node uint32, score float32, accept func(id int64) bool) {
-	h := index.Hit{ID: g.first(int(node)), Score: score}
-	if g.ids[node] > 0 { // it was accepted
-		s.top.Push(h)
+	if s.top.Full() && s.top.Better(s.top.Worst(), index.Hit{Score: score}) {
 		return
 	}
-	// Some of them were. Past the first they come in the order of their ids: one that is not among the best ends it.
-	if accept == nil || accept(h.ID) {
-		s.top.Push(h)
+	first := g.ids[node]
+	switch {
+	case first > 0:
+		if accept == nil || accept(first) {
+			s.top.Push(index.Hit{ID: first, Score: score})
+		}
+	case first < 0:
+		if accept == nil || accept(-first) {
+			s.top.Push(index.Hit{ID: -first, Score: score})
+		}
+		// The others come in the order of their ids: the first that is not among the best ends it.
+		g.more.Ascend(uint64(node), func(id int64) bool {
+			return accept != nil && !accept(id) || s.top.Push(index.Hit{ID: id, Score: score})
+		})
 	}
-	g.more.Ascend(uint64(node), func(id int64) bool {
-		h.ID = id
-		return accept != nil && !accept(id) || s.top.Push(h)
-	})
 }

@@ -30,16 +30,22 @@ func (d docs) ids() []int64 {
 	return ids
 }
 
-func (d docs) each(have func(id int64)) {
-	for _, id := range d.ids() {
-		have(id)
-	}
-}
-
 func (d docs) eachVector(add func(id int64, v []float32)) {
 	for _, id := range d.ids() {
 		add(id, d[id])
 	}
+}
+
+// built is a graph of the documents.
+func (d docs) built(o Options, workers int) *Graph {
+	g := New(o, d.own)
+	g.Build(len(d), workers, d.eachVector)
+	return g
+}
+
+// load is the graph that was saved, with the documents as they are now.
+func (d docs) load(b []byte, o Options) (*Graph, error) {
+	return Load(b, o, d.own, len(d), d.eachVector)
 }
 
 // nearest is the k nearest of the documents by measuring all of them.
@@ -61,7 +67,7 @@ func clustered(seed uint64, n, dim, clusters, queries int) (docs, [][]float32) {
 	for i := range centres {
 		centres[i] = make([]float32, dim)
 		for j := range centres[i] {
-			centres[i][j] = float32(r.NormFloat64() * 5)
+			centres[i][j] = float32(r.NormFloat64() * 1.5)
 		}
 	}
 	draw := func() []float32 {
@@ -97,4 +103,47 @@ func recall(t testing.TB, g *Graph, d docs, queries [][]float32, k, ef int, acce
 		}
 	}
 	return float64(found) / float64(wanted)
+}
+
+// checkGraph holds a graph to what must be true between any two calls.
+func checkGraph(t interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}, g *Graph,
+) {
+	t.Helper()
+	documents, dead := 0, 0
+	for node := range g.ids {
+		if g.ids[node] == 0 {
+			dead++
+		}
+		g.eachID(uint32(node), func(id int64) bool {
+			if at, ok := g.places.Get(id); !ok || int(at) != node {
+				t.Fatalf("document %d of node %d is at node %d, %v", id, node, at, ok)
+			}
+			documents++
+			return true
+		})
+		if (g.ids[node] < 0) != (g.more.Count(uint64(node)) > 0) {
+			t.Fatalf("node %d has document %d and %d more", node, g.ids[node], g.more.Count(uint64(node)))
+		}
+		if node >= g.linked {
+			continue
+		}
+		for l := g.level(node); l >= 0; l-- {
+			links := slices.Clone(g.neighbours(uint32(node), l))
+			for _, to := range links {
+				if int(to) >= g.linked || int(to) == node || g.level(int(to)) < l || g.unlinked(int(to)) && int(to) != int(g.entry) {
+					t.Fatalf("node %d is linked to %d at level %d", node, to, l)
+				}
+			}
+			slices.Sort(links)
+			if len(slices.Compact(links)) != len(g.neighbours(uint32(node), l)) {
+				t.Fatalf("node %d is linked to one twice at level %d: %v", node, l, links)
+			}
+		}
+	}
+	if documents != g.Len() || dead != g.Tombstones() {
+		t.Fatalf("%d documents and %d tombstones, want %d and %d", g.Len(), g.Tombstones(), documents, dead)
+	}
 }

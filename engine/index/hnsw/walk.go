@@ -11,7 +11,7 @@ type scratch struct {
 	stamp     uint8
 	near      heap // nodes to go on from, the nearest on top
 	found     heap // the nearest nodes so far, turned: the farthest on top
-	taken     heap // the nearest that were accepted, turned
+	taken     heap // where they are found by codes, the nearest to be ordered, turned
 	todo      []uint32
 	distances []float32
 	target    target
@@ -81,11 +81,10 @@ type walk struct {
 	ef     int                 // how many nodes it keeps in sight
 	living bool                // tombstones are walked through and not kept
 	accept func(id int64) bool // nil for all
-	most   int                 // how many accepted nodes are kept, where there is accept
 }
 
-// walk collects in s.found the ef nodes nearest to the target that walking from start finds (algorithm 2), and in s.taken the
-// nearest accepted ones of all that it measured.
+// walk collects in s.found the ef nodes nearest to the target that walking from start finds (algorithm 2). Where only some
+// documents are accepted it takes those of all nodes that it measures.
 func (g *Graph) walk(s *scratch, start key, w walk) {
 	s.begin(g.linked)
 	s.stamps[start.node()] = s.stamp
@@ -128,18 +127,5 @@ func (g *Graph) meet(s *scratch, k key, w walk) {
 		s.found.replace(^k)
 	default:
 		s.found.push(^k)
-	}
-}
-
-// take keeps a node if it is among the nearest accepted ones.
-func (g *Graph) take(s *scratch, k key, w walk) {
-	full := len(s.taken) == w.most
-	if full && k > ^s.taken[0] || !g.admits(k.node(), w.accept) {
-		return
-	}
-	if full {
-		s.taken.replace(^k)
-	} else {
-		s.taken.push(^k)
 	}
 }
