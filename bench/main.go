@@ -22,6 +22,7 @@ var parts = []part{
 	{"engine", "in process, beside SQLite in memory", engineFigures},
 	{"vectors", "nearest vectors, beside hnswlib", vectorFigures},
 	{"text", "words by BM25, beside bleve and SQLite FTS5", textFigures},
+	{"fuse", "match and near in one, beside the two alone", fuseFigures},
 	{"group", "a million rows into groups, beside PostgreSQL", groupFigures},
 	{"collation", "a million names in order, beside PostgreSQL with ICU", collationFigures},
 	{"open", "opening a million documents, beside a plain read with its CRCs", openFigures},

@@ -9,7 +9,7 @@ import (
 	"fenec/engine/doc"
 )
 
-// ours is a database on a file of memory.
+// ours is a database, on a file of memory but for figures about files.
 type ours struct {
 	db  *engine.DB
 	dst []byte
@@ -17,7 +17,11 @@ type ours struct {
 
 // newDatabase is one with the collections that the statements make.
 func newDatabase(statements ...string) (*ours, error) {
-	db, err := engine.Create("bench.fenec", engine.Options{FS: memoryFS{}})
+	return create("bench.fenec", engine.Options{FS: memoryFS{}}, statements...)
+}
+
+func create(path string, opts engine.Options, statements ...string) (*ours, error) {
+	db, err := engine.Create(path, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,10 @@ func vectorFigures(r *report) error {
 			}
 		}
 	}
-	return memoryFigures(r, g)
+	if err := memoryFigures(r, g); err != nil {
+		return err
+	}
+	return nearFigures(r, set, truth, lib)
 }
 
 func everyID(int64) bool { return true }
