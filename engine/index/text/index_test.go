@@ -222,6 +222,33 @@ func TestABuiltIndexIsOneAddedTo(t *testing.T) {
 	}
 }
 
+// TestChangesUseMemoryAgain changes documents again and again: the index must not grow by what is gone.
+func TestChangesUseMemoryAgain(t *testing.T) {
+	unique := strings.Repeat("unique", 20)
+	x, r := New(standard), rand.New(rand.NewPCG(19, 20))
+	texts := corpus(r, 2000, 60, 300)
+	for i := range texts {
+		texts[i] += fmt.Sprint(unique, i)
+		x.Add(int64(i), []byte(texts[i]))
+	}
+	fresh := x.Bytes()
+	for round := range 4 {
+		for i, text := range texts {
+			x.Remove(int64(i), []byte(text))
+			texts[i] = fmt.Sprintf("%s%d", text[:strings.LastIndexByte(text, ' ')+1]+unique, round*len(texts)+i)
+			x.Add(int64(i), []byte(texts[i]))
+			if i%100 == 0 && x.Bytes() > 13*fresh/10 {
+				t.Fatalf("after %d changes the index takes %d bytes, at first %d", round*len(texts)+i, x.Bytes(), fresh)
+			}
+		}
+	}
+	for i := range x.dict.terms {
+		if e := &x.dict.terms[i]; e.df > 0 && x.held(e) > int(e.df)+max(minGone, int(e.df)/2) {
+			t.Errorf("a term of %d documents has %d postings", e.df, x.held(e))
+		}
+	}
+}
+
 func TestBlocksOfEveryWidthScoreAsDefined(t *testing.T) {
 	x, w := New(standard), newOracle(standard)
 	put := func(id int64, text string) {
