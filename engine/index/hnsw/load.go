@@ -2,6 +2,7 @@ package hnsw
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -176,6 +177,9 @@ func (l *loader) list(node uint32, level, n int) error {
 		}
 		if to >= uint64(n) || to == uint64(node) || l.level(int(to)) < level {
 			return damaged("node %d is linked to %d at level %d", node, to, level)
+		}
+		if slices.Contains(list[1:1+i], uint32(to)) {
+			return damaged("node %d is linked to %d twice at level %d", node, to, level)
 		}
 		list[1+i] = uint32(to)
 	}

@@ -157,6 +157,7 @@ func sealed(b []byte) []byte { return binary.LittleEndian.AppendUint64(b, xxhash
 // checkLoaded holds a graph that was loaded from whatever it was to finding all documents.
 func checkLoaded(t *testing.T, g *Graph, d docs) {
 	t.Helper()
+	checkGraph(t, g)
 	q := make([]float32, g.Dim)
 	for _, ef := range []int{1, 1000} {
 		if got := g.Search(q, len(d)+1, ef, nil, nil); len(got) != len(d) {
