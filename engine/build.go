@@ -96,6 +96,7 @@ func (db *DB) unwatch(b *building) {
 	db.mu.Lock()
 	t := b.index.table
 	t.watchers = slices.DeleteFunc(t.watchers, func(w *building) bool { return w == b })
+	b.changed = nil // what looks up values for the index holds on to b
 	db.mu.Unlock()
 }
 
@@ -147,7 +148,7 @@ func (x *derived) stopped(ctx context.Context, n, of int) error {
 // late is stopped by the context alone.
 func (x *derived) late(ctx context.Context, n, of int) error {
 	return query.Stopped(ctx, "building the index %s on %s of %s, %s of %s documents read",
-		x.index.Kind, x.on, x.table.schema.Name, query.Thousands(min(n, of)), query.Thousands(of))
+		x.index.Kind, x.on, x.collection, query.Thousands(min(n, of)), query.Thousands(of))
 }
 
 // declares tells that b is the index of that declaration.

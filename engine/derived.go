@@ -23,7 +23,7 @@ type derived struct {
 	path       []string            // within the field, for an index on a path
 
 	mu    sync.Mutex // held while it is built
-	kept  keptGraphs // what the file has to build it of; guarded by mu, or the exclusive lock
+	kept  keptGraphs // what the file has to build it of
 	state atomic.Pointer[builtIndex]
 }
 
@@ -156,10 +156,14 @@ func (x *derived) ready(ctx context.Context) error {
 		return nil
 	}
 	s, err := x.build(ctx)
-	if err == nil {
-		x.state.Store(&s)
+	if err != nil {
+		return err
 	}
-	return err
+	x.state.Store(&s)
+	if x.index.Kind == doc.IndexHNSW {
+		x.table.db.linker.want() // which finds the graph only now
+	}
+	return nil
 }
 
 // build makes the index of the documents as they are, of what the file keeps of it where that is of use.

@@ -162,9 +162,13 @@ func TestAGraphIsKeptInTheFile(t *testing.T) {
 			mustExec(t, db, `compact`)
 			fs = fs.CrashKeeping(func(n int) int { return n })
 			db = reopen(t, Options{FS: fs})
+			size, held := db.Stats().FileBytes, db.memory.bytes()
 			mustExec(t, db, `compact`) // with the graph not looked at
+			if got := db.Stats(); got.FileBytes < size*9/10 || got.MemoryBytes < held {
+				t.Errorf("a compact took the file from %d bytes to %d, and counts %d where %d were held", size, got.FileBytes, got.MemoryBytes, held)
+			}
 			if s = graph(db); s.waiting() > 1 {
-				t.Error("the graph was lost by a compact")
+				t.Errorf("the graph was lost by a compact: %d vectors wait, and %d were put in anew", s.waiting(), s.moved.Load())
 			}
 			checkNearest(t, db)
 		})

@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"syscall"
@@ -210,7 +209,7 @@ func keptIn(tb testing.TB, vectors int) *DB {
 func TestAGraphChangedInAnyByteIsMadeAgain(t *testing.T) {
 	db := keptIn(t, 40)
 	x := db.tables["c"].index("v")
-	kept := x.kept.whole
+	kept := x.kept.whole.Load()
 	if kept == nil {
 		t.Fatal("the file has no graph")
 	}
@@ -218,7 +217,7 @@ func TestAGraphChangedInAnyByteIsMadeAgain(t *testing.T) {
 	for i := range whole {
 		b := bytes.Clone(whole)
 		b[i] ^= 0x55
-		x.kept.whole = splitGraph(kept.name, b)
+		x.kept.whole.Store(splitGraph(kept.name, b))
 		x.state.Store(nil)
 		if s := graph(db); s.moved.Load() == 0 { // not one vector was put in anew
 			t.Fatalf("a graph whose byte %d was changed is used", i)
@@ -232,7 +231,7 @@ func TestAGraphChangedInAnyByteIsMadeAgain(t *testing.T) {
 // content is sealed too, so that what is wrong with it is not told from its checksum.
 func FuzzGraphRecord(f *testing.F) {
 	db := keptIn(f, 12)
-	kept := db.tables["c"].index("v").kept.whole
+	kept := db.tables["c"].index("v").kept.whole.Load()
 	if err := kept.records(func(record []byte) error {
 		f.Add(record[wal.HeaderSize:], false)
 		f.Add(record[wal.HeaderSize:], true)
@@ -285,8 +284,8 @@ func TestAPartOfAGraphIsNoGraph(t *testing.T) {
 			k.take(name(uint64(s[0]-'a'+1)), int(s[1]-'0'), s)
 		}
 		got := uint64(0)
-		if k.whole != nil {
-			got = k.whole.name.seq
+		if whole := k.whole.Load(); whole != nil {
+			got = whole.name.seq
 		}
 		if got != c.want {
 			t.Errorf("%s: graph %d is there, want %d", c.parts, got, c.want)
@@ -305,7 +304,7 @@ func TestAGraphInPartsIsTheWhole(t *testing.T) {
 		k.take(name, part, b)
 		return err
 	})
-	if err != nil || k.whole == nil || k.whole.name.parts != 3 || !bytes.Equal(k.whole.bytes(), b) {
-		t.Error(fmt.Sprint("parts do not make the whole: ", err))
+	if whole := k.whole.Load(); err != nil || whole == nil || whole.name.parts != 3 || !bytes.Equal(whole.bytes(), b) {
+		t.Errorf("parts do not make the whole: %v", err)
 	}
 }

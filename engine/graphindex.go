@@ -59,12 +59,10 @@ func (x *derived) emptyGraph(get lookup) *graphIndex {
 // restore is the graph that the file keeps, with the documents as they are now: vectors that it does not know are left to
 // be linked. It is nil where there is none, or it is not what it should be.
 func (x *derived) restore() builtIndex {
-	kept := x.kept.whole
-	x.kept = keptGraphs{}
+	kept := x.kept.whole.Swap(nil)
 	if kept == nil {
 		return nil
 	}
-	x.table.db.linker.want() // what the file has of it is of no more use, whatever comes of it
 	s := &graphIndex{of: x}
 	var err error
 	s.Graph, err = hnsw.Load(kept.bytes(), x.graphOptions(), x.ownVector(x.table.Get), x.table.Len(), func(add func(id int64, v []float32)) {
@@ -87,16 +85,19 @@ func (x *derived) restore() builtIndex {
 // fill leaves all vectors to be linked.
 func (s *graphIndex) fill(n int, each func(add func(v doc.Value, id int64))) {
 	s.Reserve(n)
-	each(s.add)
+	each(s.put)
 }
 
 func (s *graphIndex) add(v doc.Value, id int64) {
-	if !s.of.isVector(v) {
-		return
-	}
-	s.Add(id, s.view(v))
-	s.moved.Add(1)
+	s.put(v, id)
 	s.of.table.db.linker.want()
+}
+
+func (s *graphIndex) put(v doc.Value, id int64) {
+	if s.of.isVector(v) {
+		s.Add(id, s.view(v))
+		s.moved.Add(1)
+	}
 }
 
 // view is the numbers of v until the next call.

@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/binary"
 	"slices"
+	"sync/atomic"
 
 	"fenec/engine/doc"
 	"fenec/engine/fail"
@@ -90,8 +91,9 @@ func (x *derived) graphName() graphName {
 
 // keptGraph is a graph as the file has it, not looked into yet.
 type keptGraph struct {
-	name  graphName
-	parts [][]byte
+	name   graphName
+	parts  [][]byte
+	copied bool // the parts are no more those of the file's segment
 }
 
 // splitGraph makes parts of the bytes of a graph.
@@ -115,9 +117,18 @@ func (g *keptGraph) records(fn func(record []byte) error) error {
 // bytes is the graph in one piece.
 func (g *keptGraph) bytes() []byte { return slices.Concat(g.parts...) }
 
-// keptGraphs are what the file holds for one index: the latest graph that is whole, and the one whose parts are coming in.
+// copy is g with parts of its own.
+func (g *keptGraph) copy() *keptGraph {
+	c := splitGraph(g.name, g.bytes())
+	c.copied = true
+	return c
+}
+
+// keptGraphs are what the file holds for one index: the latest graph that is whole, until the index is built, and while the
+// file is read the one whose parts are coming in.
 type keptGraphs struct {
-	whole, coming *keptGraph
+	whole  atomic.Pointer[keptGraph]
+	coming *keptGraph
 }
 
 // take is the next part that the file has.
@@ -131,15 +142,19 @@ func (k *keptGraphs) take(name graphName, part int, b []byte) {
 	}
 	k.coming.parts = append(k.coming.parts, b)
 	if len(k.coming.parts) == name.parts {
-		k.whole, k.coming = k.coming, nil
+		k.whole.Store(k.coming)
+		k.coming = nil
 	}
 }
 
-// hasKept tells that x is not built yet and the file has a graph to build it of.
-func (x *derived) hasKept() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.kept.whole != nil
+// bytes is what they take beside the file's segment.
+func (k *keptGraphs) bytes() (n int64) {
+	if kept := k.whole.Load(); kept != nil && kept.copied {
+		for _, part := range kept.parts {
+			n += int64(len(part))
+		}
+	}
+	return n
 }
 
 // keep is a derived record of the file: it is remembered by the index it is of, should there be that. A graph of changes

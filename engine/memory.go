@@ -89,7 +89,7 @@ func (db *DB) trim() {
 	needed := end == 0
 	for _, t := range db.numbers {
 		for _, x := range t.derived {
-			needed = needed || x.hasKept()
+			needed = needed || x.kept.whole.Load() != nil
 		}
 	}
 	var file []byte

@@ -28,17 +28,20 @@ func (s *graphIndex) gained() int64 { return s.moved.Load() - int64(s.waiting())
 type savedGraph struct {
 	*keptGraph
 	index *derived
-	built *graphIndex // nil where no statement has needed it, and it is written as the file has it
+
+	built *graphIndex // nil where no statement has needed it
 	mark  int64       // how far built is in its changes
+
+	from *keptGraph // where it is not built: what the file had, of which this is a copy
 }
 
-// done says that the file has the graph. Where that is another file it needs the exclusive lock.
+// done says that the file has the graph.
 func (g *savedGraph) done() {
 	switch {
 	case g.built != nil:
 		g.built.saved.Store(g.mark)
-	case g.index.kept.whole != nil: // and it is still not needed
-		g.index.kept.whole = g.keptGraph
+	case g.from != nil: // and unless it was needed meanwhile
+		g.index.kept.whole.CompareAndSwap(g.from, g.keptGraph)
 	}
 }
 
@@ -48,8 +51,8 @@ func (db *DB) graphsLocked() (out []savedGraph) {
 		for _, x := range t.derived {
 			if s, ok := x.there().(*graphIndex); ok {
 				out = append(out, x.snapshotGraph(s))
-			} else if kept := x.keptGraph(); kept != nil {
-				out = append(out, savedGraph{keptGraph: kept, index: x})
+			} else if kept := x.kept.whole.Load(); kept != nil {
+				out = append(out, savedGraph{keptGraph: kept.copy(), index: x, from: kept})
 			}
 		}
 	}
@@ -73,18 +76,9 @@ func (x *derived) snapshotGraph(s *graphIndex) savedGraph {
 	name.seq = x.table.db.seq
 	s.linking.Lock()
 	defer s.linking.Unlock()
-	return savedGraph{splitGraph(name, s.AppendBinary(nil)), x, s, s.moved.Load() - int64(s.Pending())}
-}
-
-// keptGraph is a copy of the graph that the file has for an index not built yet, nil where there is none.
-func (x *derived) keptGraph() *keptGraph {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	kept := x.kept.whole
-	if kept == nil {
-		return nil
+	return savedGraph{
+		keptGraph: splitGraph(name, s.AppendBinary(nil)), index: x, built: s, mark: s.moved.Load() - int64(s.Pending()),
 	}
-	return splitGraph(kept.name, kept.bytes())
 }
 
 // saveGrown writes the graphs that have changed much to the file, beside the queries and the writers.

@@ -181,6 +181,8 @@ func (t *table) bytes() int64 {
 	for _, x := range t.derived {
 		if s := x.there(); s != nil {
 			n += s.bytes()
+		} else {
+			n += x.kept.bytes()
 		}
 	}
 	return n

@@ -22,7 +22,7 @@ const twinFields = `(n int %s, f float %s, t text %s, at timestamp %s, b bool, j
 func newTwins(t *rapid.T) *twins {
 	w := &twins{fs: crashfs.New(1)}
 	var err error
-	if w.db, err = Create(file, Options{FS: w.fs}); err != nil {
+	if w.db, err = Create(file, Options{FS: w.fs, Sync: always}); err != nil {
 		t.Fatal(err)
 	}
 	w.both(t, func(c string) string {
@@ -169,11 +169,12 @@ func TestAnIndexAnswersWhatTheScanWould(t *testing.T) {
 				if err := w.db.Close(); err != nil {
 					t.Fatal(err)
 				}
-				db, err := Open(file, Options{FS: w.fs})
-				if err != nil {
-					t.Fatal(err)
-				}
-				w.db = db
+				w.open(t, w.fs)
+			},
+			"crash": func(t *rapid.T) {
+				fs := w.fs.Crash()
+				w.db.Close()
+				w.open(t, fs)
 			},
 			"": func(t *rapid.T) {
 				w.same(t, `get %s where `+conditions(t))
