@@ -180,13 +180,13 @@ func (c *call) readSelect(list []byte) error {
 	return nil
 }
 
-// readOrder reads `a,b.c.desc`: paths, each with asc or desc behind it where wanted.
+// readOrder reads `a,b.c.desc,name.und.asc`: paths, each with a collation and asc or desc behind it where wanted.
 func (c *call) readOrder(list []byte) error {
 	for more := true; more; {
 		var item []byte
 		item, list, more = bytes.Cut(list, comma)
 		path := bytes.TrimSpace(item)
-		direction := ""
+		collation, direction := "", ""
 		if i := bytes.LastIndexByte(path, '.'); i >= 0 {
 			switch last := string(path[i+1:]); last {
 			case "asc", "desc":
@@ -196,7 +196,7 @@ func (c *call) readOrder(list []byte) error {
 		if i := bytes.LastIndexByte(path, '.'); i >= 0 {
 			switch last := string(path[i+1:]); last {
 			case "und", "tr":
-				return later("a collation in order, " + clipped(item) + ",")
+				path, collation = path[:i], " collate "+last
 			}
 		}
 		if err := checkColumn("order", path); err != nil {
@@ -205,7 +205,8 @@ func (c *call) readOrder(list []byte) error {
 		if len(c.ordered) > 0 {
 			c.ordered = append(c.ordered, ',')
 		}
-		c.ordered = append(append(append(c.ordered, path...), ' '), direction...)
+		c.ordered = append(append(c.ordered, path...), collation...)
+		c.ordered = append(append(c.ordered, ' '), direction...)
 	}
 	return nil
 }

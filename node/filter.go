@@ -206,17 +206,24 @@ func (c *call) pattern(path, pattern []byte) (text []byte, opens, closes bool, e
 	return c.values[start:len(c.values):len(c.values)], opens, closes, nil
 }
 
-// prefix asks for texts that begin with text. They are ordered by their bytes, so these are the ones from it up to
-// the first text that is above everything beginning with it, where there is one.
+// prefix asks for texts that begin with text. By their bytes, which coalesce orders them by whatever the field's
+// collation, these are the ones from it up to the first text that is above everything beginning with it, where there
+// is one.
 func (c *call) prefix(path, text []byte) {
-	c.condition = append(append(c.condition, '('), path...)
-	c.condition = c.appendParam(append(c.condition, " >= "...), doc.TextValue(text))
+	c.condition = append(c.condition, '(')
+	c.relate(path, " >= ", text)
 	start := len(c.values)
 	if c.values = appendSuccessor(c.values, text); len(c.values) > start {
-		c.condition = append(append(c.condition, " and "...), path...)
-		c.condition = c.appendParam(append(c.condition, " < "...), doc.TextValue(c.values[start:len(c.values):len(c.values)]))
+		c.condition = append(c.condition, " and "...)
+		c.relate(path, " < ", c.values[start:len(c.values):len(c.values)])
 	}
 	c.condition = append(c.condition, ')')
+}
+
+// relate compares texts by their bytes.
+func (c *call) relate(path []byte, sign string, text []byte) {
+	c.condition = append(append(append(c.condition, "coalesce("...), path...), ')')
+	c.condition = c.appendParam(append(c.condition, sign...), doc.TextValue(text))
 }
 
 // appendSuccessor appends the least text above all that begin with text, nothing where there is none. The order of

@@ -110,6 +110,9 @@ func lenFunction(args []node, pos syntax.Pos) (node, error) {
 }
 
 func coalesceFunction(args []node, _ syntax.Pos) (node, error) {
+	if len(args) == 1 && args[0].column != nil {
+		return byBytes(args[0]), nil
+	}
 	evals := make([]evalFunc, len(args))
 	kinds := make([]doc.Kind, len(args))
 	for i, a := range args {

@@ -35,6 +35,14 @@ func oneCollation(op syntax.Op, x, y node, pos syntax.Pos) error {
 // collated is the collation that x and y are compared by.
 func collated(x, y node) collation.Collation { return cmp.Or(x.collate, y.collate) }
 
+// byBytes is a field without its collation. An index in the order of that does not answer for it.
+func byBytes(n node) node {
+	col := *n.column
+	col.collate = collation.None
+	n.column, n.collate = &col, collation.None
+	return n
+}
+
 // orderedBy words the order of an index.
 func orderedBy(c collation.Collation) string {
 	if c == collation.None {

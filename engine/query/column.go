@@ -21,6 +21,9 @@ type column struct {
 	collate collation.Collation // declared on a text field: what < and > and orders go by
 }
 
+// like reports whether two columns are of one place in one order.
+func (c *column) like(d *column) bool { return c.name == d.name && c.collate == d.collate }
+
 // raw is the column's encoded value in d; not for the id.
 func (c *column) raw(d doc.Document) doc.Raw {
 	r := d.Field(c.slot)

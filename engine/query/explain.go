@@ -174,9 +174,12 @@ func (g *getPlan) unindexed(f *frame, t term) string {
 		return ""
 	}
 	kind := indexOn(f.walk.table.Schema(), p.column.name)
+	declared := indexOrder(f.walk.table.Schema(), p.column)
 	switch {
 	case kind == 0:
 		return p.column.name + " has no index"
+	case kind.Ordered() && p.column.collate != declared:
+		return fmt.Sprintf("%s is ordered %s, the comparison of %s %s", kind, orderedBy(declared), p.column.name, orderedBy(p.column.collate))
 	case !p.member && !p.ranged():
 		return p.column.name + ": != is a scan"
 	case !kind.Ordered() && !p.member && p.rel != equal:

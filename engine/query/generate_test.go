@@ -197,7 +197,7 @@ func (g generator) comparison(depth int) string {
 	case 0, 1:
 		return join(g.pick("column", "n", "m", "x", "id"), g.constant(g.numberValue()))
 	case 2:
-		return join(g.pick("column", "s", "u"), g.constant(g.textValue()))
+		return join(g.pick("column", "s", "u", "s", "u", "coalesce(u)"), g.constant(g.textValue()))
 	case 3:
 		if g.chance("instant", 40) {
 			return join("t", g.constant(g.instant()))

@@ -3,6 +3,7 @@ package query
 import (
 	"math"
 
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 	"fenec/engine/index"
 )
@@ -47,6 +48,7 @@ func routes(s *doc.Schema, terms []term) []route {
 		default:
 			kind := indexOn(s, p.column.name)
 			switch {
+			case kind.Ordered() && p.column.collate != indexOrder(s, p.column):
 			case kind.Ordered() && p.ranged():
 				if first(terms[:i], p) {
 					ranged := rangedOn(terms, p.column)
@@ -66,7 +68,7 @@ func routes(s *doc.Schema, terms []term) []route {
 // first reports whether no earlier term ranges over p's column, whose route takes them all.
 func first(earlier []term, p *probe) bool {
 	for _, t := range earlier {
-		if t.probe != nil && t.probe.ranged() && t.probe.column.name == p.column.name {
+		if t.probe != nil && t.probe.ranged() && t.probe.column.like(p.column) {
 			return false
 		}
 	}
@@ -76,7 +78,7 @@ func first(earlier []term, p *probe) bool {
 func rangedOn(terms []term, col *column) []*probe {
 	var out []*probe
 	for _, t := range terms {
-		if t.probe != nil && t.probe.ranged() && t.probe.column.name == col.name {
+		if t.probe != nil && t.probe.ranged() && t.probe.column.like(col) {
 			out = append(out, t.probe)
 		}
 	}
@@ -109,6 +111,14 @@ func indexOn(s *doc.Schema, name string) doc.IndexKind {
 		}
 	}
 	return 0
+}
+
+// indexOrder is the collation that a column's field is declared with, and its index ordered by.
+func indexOrder(s *doc.Schema, col *column) collation.Collation {
+	if f := s.Field(col.name); f != nil {
+		return f.Collate
+	}
+	return collation.None
 }
 
 // indexName is the index declared on a field or path as the language writes it, empty for none.
