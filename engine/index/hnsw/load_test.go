@@ -182,3 +182,14 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+func TestOnlyANodeOfTheHighestLevelIsTheEntry(t *testing.T) {
+	d, g := small(0)
+	for node := range uint32(g.Nodes()) {
+		g.entry = node
+		_, err := d.load(g.AppendBinary(nil), smallOptions(0))
+		if right := g.level(int(node)) == g.top; (err == nil) != right {
+			t.Errorf("entry %d of level %d, the highest is %d: %v", node, g.level(int(node)), g.top, err)
+		}
+	}
+}
