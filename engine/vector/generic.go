@@ -99,6 +99,12 @@ func fmaGeneric(x, y, z float32) float32 {
 	return float32(s)
 }
 
+func scaleGeneric(dst, v []float32, by float32) {
+	for i, x := range v {
+		dst[i] = x * by
+	}
+}
+
 func dotRowsGeneric(query *float32, n int, rows *Matrix[float32], at []uint32, out []float32) {
 	for i, r := range at {
 		out[i] = dotGeneric(query, &rows.Row(int(r))[0], n)

@@ -33,7 +33,7 @@ func detect() feature {
 }
 
 // What the assembly is called with: n is the number of floats, or of bytes in an int8 row. Rows are found through the headers
-// of the matrix's chunks, of 1<<shift rows each, stride bytes apart.
+// of the matrix's chunks, of 1<<shift rows each, stride bytes apart. For scale n is a multiple of 8, for halves of 16.
 //
 //go:noescape
 func dotAVX2(a, b *float32, n int) float32
@@ -61,6 +61,9 @@ func l2RowsAVX512(query *float32, n int, chunks *[]float32, shift uint, stride i
 
 //go:noescape
 func dotInt8AVX2(query *int8, n int, chunks *[]int8, shift uint, stride int, at *uint32, count int, out *int32)
+
+//go:noescape
+func scaleAVX2(dst, v *float32, n int, by float32)
 
 //go:noescape
 func fromF16AVX512(dst *float32, src *byte, n int)
@@ -116,6 +119,16 @@ func dotInt8(query *int8, n int, m *Matrix[int8], at []uint32, out []int32) {
 		return
 	}
 	dotInt8AVX2(query, n, &m.chunks[0], m.shift, m.width, &at[0], len(at), &out[0])
+}
+
+// scale puts v times by into dst, which is as long and may be v.
+func scale(dst, v []float32, by float32) {
+	done := 0
+	if whole := len(v) &^ 7; whole > 0 && using != generic {
+		scaleAVX2(&dst[0], &v[0], whole, by)
+		done = whole
+	}
+	scaleGeneric(dst[done:], v[done:], by)
 }
 
 // fromF16Blocks converts the front of src as far as there is a faster way than Go, and answers how far that is.

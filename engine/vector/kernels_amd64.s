@@ -365,6 +365,23 @@ TEXT ·dotInt8AVX2(SB), NOSPLIT, $0-64
 	VZEROUPPER
 	RET
 
+// func scaleAVX2(dst, v *float32, n int, by float32)
+TEXT ·scaleAVX2(SB), NOSPLIT, $0-28
+	MOVQ dst+0(FP), DI
+	MOVQ v+8(FP), SI
+	MOVQ n+16(FP), CX
+	VBROADCASTSS by+24(FP), Y0
+
+multiply:
+	VMULPS (SI), Y0, Y1
+	VMOVUPS Y1, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JNE  multiply
+	VZEROUPPER
+	RET
+
 // func fromF16AVX512(dst *float32, src *byte, n int)
 TEXT ·fromF16AVX512(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), DI

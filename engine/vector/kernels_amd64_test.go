@@ -33,6 +33,7 @@ func TestKernelsAgreeBitForBit(t *testing.T) {
 			l2s    [9]float32
 			coded  [9]int32
 			halves [300]float32
+			unit   [300]float32
 		}
 		var want answers
 		defer func() { using = best }()
@@ -44,6 +45,7 @@ func TestKernelsAgreeBitForBit(t *testing.T) {
 			DotInt8Rows(code, codes, at, got.coded[:])
 			copy(got.halves[:], FromF16(nil, memory(a)[:2*n]))
 			clearNaNs(got.halves[:])
+			copy(got.unit[:], Normalize(nil, a))
 			if using == generic {
 				want = got
 			} else if got != want {
@@ -88,6 +90,19 @@ func TestKernelsAreNearTheExactSums(t *testing.T) {
 			}
 		}
 	})
+}
+
+func BenchmarkScore(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	q, v := unaligned(r, 128), unaligned(r, 128)
+	for _, m := range []Metric{Cosine, L2, DotProduct} {
+		s := NewScorer(m, q)
+		b.Run(m.String(), func(b *testing.B) {
+			for b.Loop() {
+				s.Score(v)
+			}
+		})
+	}
 }
 
 func BenchmarkDot(b *testing.B) {

@@ -18,6 +18,9 @@ func dotInt8(query *int8, n int, rows *Matrix[int8], at []uint32, out []int32) {
 	dotInt8Generic(query, n, rows, at, out)
 }
 
+// scale puts v times by into dst, which is as long and may be v.
+func scale(dst, v []float32, by float32) { scaleGeneric(dst, v, by) }
+
 // fromF16Blocks converts the front of src as far as there is a faster way than Go, and answers how far that is.
 func fromF16Blocks([]float32, []byte) int { return 0 }
 

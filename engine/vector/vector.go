@@ -9,7 +9,10 @@
 // Nothing here starts a goroutine or takes a lock.
 package vector
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Dot is the dot product of a and b, which are of one length.
 func Dot(a, b []float32) float32 {
@@ -67,19 +70,26 @@ func norm(v []float32) float64 {
 
 // Normalize appends to dst what v is at length 1, or zeros where its length is 0. dst may be v[:0].
 func Normalize(dst, v []float32) []float32 {
+	at := len(dst)
+	dst = slices.Grow(dst, len(v))[:at+len(v)]
+	out := dst[at:]
 	n := norm(v)
 	if n == 0 {
-		for range v {
-			dst = append(dst, 0)
-		}
+		clear(out)
 		return dst
 	}
-	scale := 1 / n
-	for _, x := range v {
-		dst = append(dst, float32(float64(x)*scale))
+	if by := 1 / n; by >= smallest && by <= math.MaxFloat32 {
+		scale(out, v, float32(by))
+	} else {
+		for i, x := range v {
+			out[i] = float32(float64(x) * by)
+		}
 	}
 	return dst
 }
+
+// smallest is the least float with all its digits.
+const smallest = 0x1p-126
 
 // CosineSimilarity is the cosine of the angle between a and b, 0 where one of them is of length 0. It is the dot product of
 // the two at length 1, so that an index which holds them so comes to the same number.
