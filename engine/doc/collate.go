@@ -18,8 +18,5 @@ func SortKeyBy(c collation.Collation, v Value) uint64 {
 	}
 	var room [24]byte
 	key, _ := c.AppendPrefix(room[:0], v.B, textKeyBytes+1)
-	return TextSortKey(key)
+	return contentKey(textKeys, key, textKeyBytes)
 }
-
-// TextSortKey is SortKeyBy of a text, given the collation's key for it, or the first 8 bytes of that at least.
-func TextSortKey(key []byte) uint64 { return contentKey(textKeys, key, textKeyBytes) }

@@ -15,13 +15,9 @@ type orderKey struct {
 	desc    bool
 }
 
-// compare orders two documents by the key.
-func (k *orderKey) compare(a, b doc.Document) int {
-	c := doc.CompareBy(k.collate, k.column.value(a), k.column.value(b))
-	if k.desc {
-		return -c
-	}
-	return c
+// keyed reports whether a sort keeps the beginning of the key's texts.
+func (k *orderKey) keyed() bool {
+	return k.collate != collation.None || k.column.typ.Kind == doc.TypeText
 }
 
 // sorter puts documents in an order: all of them, or with a limit the first few, of which it keeps no more
@@ -30,7 +26,7 @@ type sorter struct {
 	keys    []orderKey
 	limit   int            // how many are wanted
 	docs    []doc.Document // as they came
-	texts   []textKey      // width for each of them: one for each of the keys with a collation
+	texts   []textKey      // width for each of them: one for each of the keys that is keyed
 	width   int
 	entries []sortEntry // one for each of the documents: a heap once there are limit of them, at last in order
 	barred  bool        // the heap is full and the value of its last is the int or timestamp bar
@@ -46,8 +42,8 @@ type sortEntry struct {
 
 func (s *sorter) begin(keys []orderKey, limit int) {
 	s.keys, s.limit, s.width = keys, limit, 0
-	for _, k := range keys {
-		if k.collate != collation.None {
+	for i := range keys {
+		if keys[i].keyed() {
 			s.width++
 		}
 	}
@@ -64,19 +60,25 @@ func (s *sorter) add(d doc.Document) {
 	if s.barred && s.beyond(d) {
 		return
 	}
-	key := s.firstKey(d)
-	if s.keys[0].desc {
+	first := &s.keys[0]
+	key := doc.SortKeyBy(first.collate, first.column.value(d))
+	if first.desc {
 		key = ^key
 	}
 	n := len(s.docs)
 	full := n == s.limit
 	if full && key > s.entries[0].key {
-		s.texts = s.texts[:n*s.width]
 		return
 	}
+	for i := range s.keys {
+		if k := &s.keys[i]; k.keyed() {
+			s.texts = append(s.texts, textKeyOf(k.collate, k.column.value(d)))
+		}
+	}
 	s.docs = append(s.docs, d)
+	e := sortEntry{key, d.ID(), n}
 	if !full {
-		s.entries = append(s.entries, sortEntry{key, d.ID(), n})
+		s.entries = append(s.entries, e)
 		if n+1 == s.limit {
 			for i := n / 2; i >= 0; i-- {
 				s.sink(i)
@@ -87,34 +89,18 @@ func (s *sorter) add(d doc.Document) {
 	}
 	// The heap is full: d takes the place of the last in it where it comes before that one.
 	last := s.entries[0]
-	before := key < last.key || s.compareTies(key, n, last.doc) < 0
+	before := s.compare(e, last) < 0
 	if before {
 		s.docs[last.doc] = d
 		copy(s.texts[last.doc*s.width:], s.texts[n*s.width:])
 	}
 	s.docs, s.texts = s.docs[:n], s.texts[:n*s.width]
 	if before {
-		s.entries[0] = sortEntry{key, d.ID(), last.doc}
+		e.doc = last.doc
+		s.entries[0] = e
 		s.sink(0)
 		s.raiseBar()
 	}
-}
-
-// firstKey is the sort key of the first of the order's keys. The text keys of all of them go to texts.
-func (s *sorter) firstKey(d doc.Document) uint64 {
-	if s.width == 0 {
-		return doc.SortKey(s.keys[0].column.value(d))
-	}
-	start := len(s.texts)
-	for i := range s.keys {
-		if k := &s.keys[i]; k.collate != collation.None {
-			s.texts = append(s.texts, textKeyOf(k.collate, k.column.value(d)))
-		}
-	}
-	if t := &s.texts[start]; s.keys[0].collate != collation.None && t.state != noText {
-		return doc.TextSortKey(t.prefix[:t.n])
-	}
-	return doc.SortKey(s.keys[0].column.value(d))
 }
 
 // raiseBar notes the value that a document must not be beyond to be kept, where it is read at a glance.
@@ -149,7 +135,7 @@ func (s *sorter) compare(a, b sortEntry) int {
 	if len(s.keys) == 1 && s.exact(a.key) {
 		return cmp.Compare(a.id, b.id)
 	}
-	return s.compareTies(a.key, a.doc, b.doc)
+	return s.compareTies(a, b)
 }
 
 // exact reports whether documents with that key are equal under the first of the order's keys.
@@ -160,28 +146,31 @@ func (s *sorter) exact(key uint64) bool {
 	return doc.KeyExact(key)
 }
 
-// compareTies orders the documents i and j, which share a key.
-func (s *sorter) compareTies(key uint64, i, j int) int {
-	a, b := s.docs[i], s.docs[j]
-	x, y := s.texts[i*s.width:], s.texts[j*s.width:]
+// compareTies orders two documents that share a key.
+func (s *sorter) compareTies(a, b sortEntry) int {
+	exact := s.exact(a.key)
+	x, y := a.doc*s.width, b.doc*s.width // their text keys
 	for at := range s.keys {
 		k := &s.keys[at]
-		known := at == 0 && s.exact(key)
-		c := 0
-		switch {
-		case k.collate != collation.None:
+		c, known := 0, at == 0 && exact
+		if k.keyed() {
 			if !known {
-				c = k.compareTexts(&x[0], &y[0], a, b)
+				c, known = s.texts[x].compare(&s.texts[y])
 			}
-			x, y = x[1:], y[1:]
-		case !known:
-			c = k.compare(a, b)
+			x, y = x+1, y+1
 		}
-		if c != 0 {
+		if !known {
+			c = doc.CompareBy(k.collate, k.column.value(s.docs[a.doc]), k.column.value(s.docs[b.doc]))
+		}
+		switch {
+		case c == 0:
+		case k.desc:
+			return -c
+		default:
 			return c
 		}
 	}
-	return cmp.Compare(a.ID(), b.ID())
+	return cmp.Compare(a.id, b.id)
 }
 
 // sink puts the heap's entry i where it belongs below.

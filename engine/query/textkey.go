@@ -7,8 +7,8 @@ import (
 	"fenec/engine/doc"
 )
 
-// textKey is the beginning of the key that a collation makes for a document's text, so that a sort makes the
-// key of each document once and its memory has a bound.
+// textKey is the beginning of the key that a collation makes for a document's text, or of the text where there
+// is none: a sort makes it once for each document and looks at the document again only where it does not tell.
 type textKey struct {
 	prefix [30]byte
 	n      uint8
@@ -38,17 +38,11 @@ func textKeyOf(c collation.Collation, v doc.Value) (t textKey) {
 	return t
 }
 
-// compareTexts is compare of two documents whose values have the text keys s and t.
-func (k *orderKey) compareTexts(s, t *textKey, a, b doc.Document) int {
-	if s.state == noText || t.state == noText {
-		return k.compare(a, b)
+// compare orders two texts; known is false where that takes more than what was kept of them.
+func (t *textKey) compare(u *textKey) (c int, known bool) {
+	if t.state == noText || u.state == noText {
+		return 0, false
 	}
-	c := bytes.Compare(s.prefix[:s.n], t.prefix[:t.n])
-	switch {
-	case c == 0 && (s.state == cutText || t.state == cutText):
-		return k.compare(a, b)
-	case k.desc:
-		return -c
-	}
-	return c
+	c = bytes.Compare(t.prefix[:t.n], u.prefix[:u.n])
+	return c, c != 0 || t.state == wholeText && u.state == wholeText
 }
