@@ -203,6 +203,9 @@ func FuzzStatements(f *testing.F) {
 		`create index on c (t) @ttl(30m)`, `alter collection e add field o timestamp @ttl(1s)`, `alter collection e drop field t`,
 		`get e order t desc limit 2`, `set e {t: 0} where n > 1 returning *`, `insert e [{id: 1}, {id: 2, t: now()}]`,
 		`drop collection if exists c`, `describe c`, `collections`, `compact`,
+		`get f near v [1, 0] ef 3 limit 2 offset 1`, `get f where n > 1 near v "[0, 1]" exact`, `get f near w $1`, `get f near p "{1:2}/9" where n = 1`,
+		`get f match t "fox" order n desc limit 1`, `get f match t $1 rerank v [1, 1] candidates 3`, `get f near v [1, 0] match t "fox bear" fuse k 1 candidates 2`,
+		`explain get f near v [1, 0] match t "fox" fuse where n in (get f select n near p "{1:1}/9")`, `create collection g (v vector<3, f16> @hnsw(l2, m=2, quant=bit), t text @text(prefix=3, chars), p sparse<7>)`,
 		`get v where cosine(v, [1, 0.5]) > 0.5 and l2(h, v) <= norm("[3,4]") or dot(p, "{1:2}/5") = 1 order id`,
 		`put v {v: [1, 1e-3], h: "[2, 65504]", p: "{5:1,2:0.5}/5", j: {v: [1]}}`, `get v where v in ["[1,2]", [3, 4]] or p = "{}/5"`,
 		`set v {v: normalize(h), h: v, j: {a: v, b: p}, t: null} returning *, norm(normalize(v)) as one`,
@@ -219,6 +222,8 @@ func FuzzStatements(f *testing.F) {
 		`put v [{v: [1, 2], h: [0.5, 3], p: "{1:2,3:0.5}/5", t: "x", j: [1, 2]}, {v: [0, 0]}, {}]`,
 		`create index on c (j.v) @sorted`, `create collection e (n int @sorted, t timestamp @ttl(1m))`, `put e [{n: 1, t: 0}, {n: 2}]`,
 		`put c [{n: 1, x: 1.5, s: "x", b: true, t: 5, l: [1, 2], j: {v: 1}, y: "aGk="}, {n: 2, j: {v: "x", a: {b: 1}}}, {}, {s: "ß", j: [1]}]`,
+		`create collection f (n int @sorted, t text @text, v vector<2> @hnsw, w vector<2, f16>, p sparse<9> @inverted)`,
+		`put f [{n: 1, t: "a fox", v: [1, 0], w: [1, 0], p: "{1:1}/9"}, {n: 2, t: "fox and bear", v: [0, 1], w: [0, 1], p: "{2:1}/9"}, {n: 3}, {n: 4, t: "bear", v: [1, 1], w: [1, 1], p: "{1:2,2:2}/9"}]`,
 	} {
 		base.must(f, statement)
 	}
