@@ -40,6 +40,7 @@ type search struct {
 	average float64 // words of a document
 	tally   tally
 
+	wanted  []wanted
 	cursors []cursor
 	rest    []float64 // of each cursor what it and those after it bring at most; 0 after the last one
 	k       int
@@ -55,36 +56,40 @@ type search struct {
 	tail    []occurrence
 }
 
+// wanted is a term of the query that there are documents of.
+type wanted struct {
+	place  uint32
+	weight float64
+}
+
 // window is how many document numbers are walked at once.
 const window = 1024
 
 // begin sets a search up.
 func (s *search) begin(x *Index, query []byte, k int, accept func(id int64) bool) {
 	s.x, s.accept, s.limit = x, accept, math.Inf(-1)
-	s.cursors = s.cursors[:0]
 	s.tally.reset(x.o)
 	if k > 0 && x.live > 0 {
 		s.tally.add(query)
 		s.scores, s.average = x.saturation(), x.average()
 	}
+	s.wanted = s.wanted[:0]
 	found := 0
 	for i := range s.tally.terms {
 		e := &s.tally.terms[i]
-		place, ok := x.dict.find(&x.arena, e.hash, s.tally.text[e.from:e.to])
-		if !ok {
-			continue
+		if place, ok := x.dict.find(&x.arena, e.hash, s.tally.text[e.from:e.to]); ok {
+			df := x.dict.terms[place].df
+			found += int(df)
+			// The tally of one text has a posting a term.
+			weight := float64(s.tally.postings[i].tf) * x.idf(df) * (x.o.K1 + 1)
+			s.wanted = append(s.wanted, wanted{place, weight})
 		}
-		t := &x.dict.terms[place]
-		found += int(t.df)
-		if len(s.cursors) < cap(s.cursors) {
-			s.cursors = s.cursors[:len(s.cursors)+1]
-		} else {
-			s.cursors = append(s.cursors, cursor{})
-		}
-		// A tally of one text has a posting a term.
-		s.cursors[len(s.cursors)-1].begin(s, t, float64(s.tally.postings[i].tf)*x.idf(t.df)*(x.o.K1+1))
 	}
-	slices.SortStableFunc(s.cursors, func(a, b cursor) int { return cmp.Compare(b.weight, a.weight) })
+	slices.SortStableFunc(s.wanted, func(a, b wanted) int { return cmp.Compare(b.weight, a.weight) })
+	s.cursors = slices.Grow(s.cursors[:0], len(s.wanted))[:len(s.wanted)]
+	for i, w := range s.wanted {
+		s.cursors[i].begin(s, &x.dict.terms[w.place], w.weight)
+	}
 	s.rest = slices.Grow(s.rest[:0], len(s.cursors)+1)[:len(s.cursors)+1]
 	s.rest[len(s.cursors)] = 0
 	for i := len(s.cursors) - 1; i >= 0; i-- {
