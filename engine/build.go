@@ -111,7 +111,8 @@ func (b *building) build(env *query.Env) error {
 	})
 	x.state.Store(&s)
 	n, of := 0, b.view.ids.Len()
-	stopped := func() error { return x.stopped(env.Ctx, n, of) }
+	ctx := env.Ctx // env itself stays with its statement
+	stopped := func() error { return x.stopped(ctx, n, of) }
 	var err error
 	s.fill(of, func(add func(v doc.Value, id int64)) {
 		b.view.ids.Ascend(1, func(id int64, ref uint64) bool {
@@ -128,7 +129,7 @@ func (b *building) build(env *query.Env) error {
 		err = g.linkAll(stopped)
 	}
 	if err == nil && x.index.Kind == doc.IndexUnique {
-		err = x.distinct(env.Ctx, there(b.view.get, b.ttl, env.Now), b.view.ids)
+		err = x.distinct(ctx, there(b.view.get, b.ttl, env.Now), b.view.ids)
 	}
 	return err
 }

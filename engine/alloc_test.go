@@ -1,0 +1,23 @@
+package engine
+
+import (
+	"context"
+	"testing"
+
+	"fenec/engine/doc"
+)
+
+// TestAPutAllocatesNothing is but for what it keeps, which grows by much at a time.
+func TestAPutAllocatesNothing(t *testing.T) {
+	db := fiveFields(t, 100, "@sorted")
+	mustExec(t, db, `get notes where year > 1 count`) // the index is there from now on
+	params := []doc.Value{textParam("the title"), intParam(7), doc.FloatValue(1.5), doc.BoolValue(true), textParam("tag")}
+	allocations := testing.AllocsPerRun(2000, func() {
+		if _, err := db.Exec(context.Background(), Statement{put5Text, params}, nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocations > 0 {
+		t.Errorf("a put allocates %v times", allocations)
+	}
+}
