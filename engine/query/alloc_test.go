@@ -2,7 +2,12 @@
 
 package query
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"fenec/engine/doc"
+)
 
 // TestRunsAllocateLittle pins what a run allocates once its frame and its answer's buffer have grown. Under
 // the race detector the pool of frames forgets some on purpose.
@@ -55,5 +60,33 @@ func TestGroupingAllocatesForGroupsAndNotForRows(t *testing.T) {
 	}
 	if few, many := allocations(200), allocations(4000); many > few+2 {
 		t.Errorf("%.0f allocations for 200 rows, %.0f for 4000", few, many)
+	}
+}
+
+// A search allocates for the run, and for no row and no candidate.
+func TestSearchesAllocateLittle(t *testing.T) {
+	db := newMemory()
+	db.must(t, `create collection c (n int @sorted, t text @text, v vector<2> @hnsw, w vector<2>)`)
+	for i := range 400 {
+		db.must(t, fmt.Sprintf(`put c {n: %d, t: "fox number %d", v: [%d, 1], w: [%d, 1]}`, i, i%7, i, i))
+	}
+	q := doc.VectorValue([]byte{0, 0, 128, 63, 0, 0, 128, 63})
+	for _, statement := range []string{
+		`get c near v $1 limit 10`, `get c near w $1 limit 10`, `get c where n < 100 near v $1 limit 10`, `get c where n > 100 near v $1 ef 1 limit 10`,
+		`get c match t "fox" rerank w $1 limit 10`, `get c near v $1 match t "fox 3" fuse limit 10`,
+	} {
+		p, err := db.prepare(statement)
+		if err != nil {
+			t.Fatal(err)
+		}
+		env := &Env{Params: []doc.Value{q}, Now: testNow}
+		dst := make([]byte, 0, 1<<16)
+		if n := testing.AllocsPerRun(20, func() {
+			if _, err := p.Run(env, db, dst); err != nil {
+				t.Fatal(err)
+			}
+		}); n > 10 {
+			t.Errorf("%s allocates %v times, want no more than 10", statement, n)
+		}
 	}
 }
