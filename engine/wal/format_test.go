@@ -16,7 +16,8 @@ import (
 const version1 = "" +
 	"46454e4543000100" + "3000000000000000" + "0a0b0c0d" + "242684a0" +
 	"0800000001000000" + "ce5f1214" + "b5c5171e" + "6f6e652074776f20" +
-	"0500000002000000" + "865a4811" + "dfcb8896" + "7468726565"
+	"0500000002000000" + "865a4811" + "dfcb8896" + "7468726565" +
+	"0400000003000000" + "2131ffe5" + "ed5b0a73" + "666f7572"
 
 func TestTheFileIsAsItsPageSays(t *testing.T) {
 	fs := crashfs.New(1)
@@ -28,6 +29,7 @@ func TestTheFileIsAsItsPageSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Stage(Block, room("three"))
+	l.Stage(Derived, room("four"))
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +40,7 @@ func TestTheFileIsAsItsPageSays(t *testing.T) {
 	if got := stored(t, fs); !bytes.Equal(got, want) {
 		t.Fatalf("written is\n%x, want\n%x", got, want)
 	}
-	if list, err := words(store(t, want), Options{}); err != nil || !slices.Equal(list, []string{"one", "two", "three"}) {
+	if list, err := words(store(t, want), Options{}); err != nil || !slices.Equal(list, []string{"one", "two", "three", "four"}) {
 		t.Fatalf("the file of version 1 opens with %q, %v", list, err)
 	}
 }

@@ -40,7 +40,7 @@ func drawFile(t *rapid.T) written {
 		t.Fatal(err)
 	}
 	for range rapid.IntRange(0, 6).Draw(t, "blocks") {
-		l.Stage(Block, draw())
+		l.Stage(rapid.SampledFrom([]Kind{Block, Derived}).Draw(t, "kind"), draw())
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
