@@ -26,7 +26,7 @@
 //	            by compaction's swap, by the start of an image for the blocks staged before it, and by Close
 //	DB.mu       the memory, the tables and the flags; shared by readers, exclusive for the change itself
 //	derived.mu  one index being built by the readers that need it
-//	graphIndex.linking  a graph being linked, written or counted by one at a time, each under DB.mu, shared or not
+//	linking     of a graphIndex: one at a time links, writes or counts it, under DB.mu, shared or not
 //	linker.mu   whether the linker runs
 //	shapes.mu   what is counted of statements; it is held for nothing else and by nobody who waits
 //	DB.landing  what is staged and not yet known to be on disk
