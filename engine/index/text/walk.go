@@ -38,32 +38,28 @@ func (s *search) next(essential int, from uint32) (doc uint32, ok bool) {
 	return doc, ok
 }
 
+// asking is about how many postings are added in the time that it takes to ask a cursor for a document.
+const asking = 8
+
 // walkWindow finds documents from first up to but not including first+window.
 func (s *search) walkWindow(essential int, first uint32) {
-	until := first + window
 	any := false
 	for i := range essential {
-		c := &s.cursors[i]
-		for c.seek(first); !c.done() && c.first() < until; c.at++ {
-			if any || c.bound(s.average)+s.rest[i+1] >= s.limit {
-				c.load(s.x)
-				lo, hi := c.v.search(first), c.v.n
-				if c.last() >= until {
-					hi = c.v.search(until)
-				}
-				if any {
-					s.addAll(c, first, lo, hi)
-				} else {
-					any = s.addSome(c, first, lo, hi, s.limit-s.rest[i+1])
-				}
-			}
-			if c.last() >= until {
-				break
-			}
-		}
+		any = s.addCursor(i, first, any)
 	}
 	if !any {
 		return
+	}
+	found := 0
+	for _, set := range s.touched {
+		found += bits.OnesCount64(set)
+	}
+	// Where there is much to ask for it is faster to add up.
+	for ; essential < len(s.cursors); essential++ {
+		if per := s.cursors[essential].count() * blockSize * window / len(s.x.ids); per > asking*found {
+			break
+		}
+		s.addCursor(essential, first, true)
 	}
 	for w, set := range s.touched {
 		s.touched[w] = 0
@@ -76,6 +72,30 @@ func (s *search) walkWindow(essential int, first uint32) {
 			}
 		}
 	}
+}
+
+// addCursor adds the scores of cursor i to the sums of the window at first, and tells whether any sum is in use. As long as
+// none is, documents that cannot be among the best without the cursors before i are left out.
+func (s *search) addCursor(i int, first uint32, any bool) bool {
+	c, until := &s.cursors[i], first+window
+	for c.seek(first); !c.done() && c.first() < until; c.at++ {
+		if any || c.bound(s.average)+s.rest[i+1] >= s.limit {
+			c.load(s.x)
+			lo, hi := c.v.search(first), c.v.n
+			if c.last() >= until {
+				hi = c.v.search(until)
+			}
+			if any {
+				s.addAll(c, first, lo, hi)
+			} else {
+				any = s.addSome(c, first, lo, hi, s.limit-s.rest[i+1])
+			}
+		}
+		if c.last() >= until {
+			break
+		}
+	}
+	return any
 }
 
 // addAll adds the scores of the postings from lo up to hi of the block at hand to the sums of the window at first.
