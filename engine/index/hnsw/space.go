@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"math/bits"
+	"slices"
 	"unsafe"
 
 	"fenec/engine/vector"
@@ -177,13 +178,13 @@ func equalMemory[T any](a, b []T) bool {
 func (s *space) aim(t *target, v []float32) {
 	switch s.Quant {
 	case vector.Int8:
-		t.buf = append(t.buf[:0], make([]int8, s.codeWidth())...)
+		t.buf = slices.Grow(t.buf[:0], s.codeWidth())[:s.codeWidth()]
 		f := s.encode(t.buf, v)
 		t.codes, t.scale, t.square = t.buf, f[0], f[1]
 	case vector.Bit:
-		t.buf = append(t.buf[:0], make([]int8, s.codeWidth())...)
+		t.buf = slices.Grow(t.buf[:0], s.codeWidth())[:s.codeWidth()]
 		s.encode(t.buf, v)
-		t.words = append(t.words[:0], make([]uint64, planes*s.wordsWidth())...)
+		t.words = slices.Grow(t.words[:0], planes*s.wordsWidth())[:planes*s.wordsWidth()]
 		slice(t.words, t.buf[:s.Dim])
 		t.planes = t.words
 	default:
@@ -252,6 +253,7 @@ const planes = 8
 // slice turns a code by the side: of each 64 components a word with their lowest bits, one with the next and so on, so that the
 // components that a word of signs names are added up eight words at a time (Gao and Long, RaBitQ, 2024, section 3.3.2).
 func slice(words []uint64, code []int8) {
+	clear(words)
 	for i, c := range code {
 		for b := range planes {
 			words[i/64*planes+b] |= uint64(uint8(c)>>b&1) << (i % 64)
