@@ -208,12 +208,12 @@ func TestRanksAfterChangesAreThoseOfAFreshIndex(t *testing.T) {
 
 func TestABuiltIndexIsOneAddedTo(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	texts := corpus(r, 8000, 160, 2000) // a few batches
+	texts := corpus(r, 6000, 150, 1000) // more than two batches
 	fresh := New(standard)
 	for id, text := range texts {
 		fresh.Add(int64(id), []byte(text))
 	}
-	asked := queries(r, 35, 2000)
+	asked := queries(r, 21, 1000)
 	for _, workers := range []int{1, 2, 5} {
 		x := New(standard)
 		x.Add(0, []byte(texts[0]))
