@@ -53,15 +53,31 @@ type sortedTwin struct {
 	x       *Sorted
 	collate collation.Collation
 	values  map[int64]doc.Value
+	keys    map[string]string // of texts, the collation's
 }
 
 func newSortedTwin(c collation.Collation) *sortedTwin {
-	w := &sortedTwin{collate: c, values: map[int64]doc.Value{}}
+	w := &sortedTwin{collate: c, values: map[int64]doc.Value{}, keys: map[string]string{}}
 	w.x = NewCollated(c, func(id int64) doc.Value { return w.values[id] })
 	return w
 }
 
-func (w *sortedTwin) compare(a, b doc.Value) int { return doc.CompareBy(w.collate, a, b) }
+// compare is doc.CompareBy, which makes the keys of two texts anew each time.
+func (w *sortedTwin) compare(a, b doc.Value) int {
+	if a.Kind != doc.Text || b.Kind != doc.Text {
+		return doc.Compare(a, b)
+	}
+	return cmp.Compare(w.key(a), w.key(b))
+}
+
+func (w *sortedTwin) key(v doc.Value) string {
+	key, ok := w.keys[string(v.B)]
+	if !ok {
+		key = string(w.collate.AppendKey(nil, v.B))
+		w.keys[string(v.B)] = key
+	}
+	return key
+}
 
 func (w *sortedTwin) put(id int64, v doc.Value) {
 	if old, ok := w.values[id]; ok {
@@ -130,7 +146,7 @@ func drawBound(t *rapid.T, label string) Bound {
 
 func TestSortedAgreesWithAScan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newSortedTwin(rapid.SampledFrom([]collation.Collation{collation.None, collation.Root, collation.Turkish}).Draw(t, "collation"))
+		w := newSortedTwin(rapid.SampledFrom([]collation.Collation{collation.None, collation.None, collation.Root, collation.Turkish}).Draw(t, "collation"))
 		id := func(t *rapid.T) int64 { return rapid.Int64Range(1, 1500).Draw(t, "id") }
 		t.Repeat(map[string]func(*rapid.T){
 			"put":    func(t *rapid.T) { w.put(id(t), drawValue(t, "value")) },
