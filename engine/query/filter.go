@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"fenec/engine/doc"
-	"fenec/engine/index"
 )
 
 // filterRun tells an index which documents it may answer: those that pass the terms and are there still.
@@ -45,37 +44,12 @@ func (r *filterRun) begin(f *frame, t Table, k, most int) func(id int64) bool {
 		asked = int(min(float64(most), 4*float64(k)*float64(t.Len())/float64(reach)))
 	}
 	if route.gathers() && reach*gathered < asked*tested {
-		r.within(f, route)
+		f.walk.ids = f.walk.ids[:0]
+		f.gather(route)
+		r.members.make(f.walk.ids)
+		r.route, r.test = route, route.test
 	}
 	return f.onAccept
-}
-
-// within makes the documents a route leads to the members.
-func (r *filterRun) within(f *frame, route *route) {
-	f.walk.ids = f.walk.ids[:0]
-	f.gather(route)
-	r.members.make(f.walk.ids)
-	r.route, r.test = route, route.test
-}
-
-// isMember tells whether a document is one of those the route leads to.
-func (f *frame) isMember(id int64) bool { return f.search.filter.members.has(id) }
-
-// firstPassing is the first k of hits that pass the tests.
-func (f *frame) firstPassing(hits []index.Hit, k int) []index.Hit {
-	r := &f.search.filter
-	out := hits[:0]
-	for _, h := range hits {
-		if len(out) == k || f.err != nil {
-			break
-		}
-		r.asked++
-		if f.passes(h.ID) {
-			r.passed++
-			out = append(out, h)
-		}
-	}
-	return out
 }
 
 // gathers reports whether the ids a route leads to can be gathered: an index holds them.

@@ -60,7 +60,6 @@ type frame struct {
 	onWalkID   func(int64) bool
 	onGatherID func(int64) bool
 	onAccept   func(int64) bool
-	onMember   func(int64) bool
 }
 
 // bind computes the constants of one comparison before the first row.
@@ -75,7 +74,6 @@ func newFrame(p *Plan) *frame {
 	f.onWalkID = f.visitID
 	f.onGatherID = f.gatherID
 	f.onAccept = f.accept
-	f.onMember = f.isMember
 	return f
 }
 

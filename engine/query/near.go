@@ -169,7 +169,7 @@ func (n *nearPlan) lookUp(f *frame, t Table, k int) error {
 // search walks the graph, unless the terms leave so few rows that measuring all of them is no more work.
 func (n *nearPlan) search(f *frame, t Table, k, ef int) error {
 	s, p := &f.search, f.walk.picker
-	route, reach := p.narrowest(f, t)
+	_, reach := p.narrowest(f, t)
 	if !f.ready(t, n.column.name) {
 		return f.take()
 	}
@@ -178,18 +178,15 @@ func (n *nearPlan) search(f *frame, t Table, k, ef int) error {
 		return n.measure(f, t, k, byFew)
 	}
 	share := float64(min(reach, f.live(t))) / float64(max(t.Len(), 1))
-	if route.gathers() && float64(reach) < gatheredPerEF*float64(ef)*(1/share-1) {
-		return n.searchWithin(f, t, k, ef, route, reach)
-	}
 	g, q := t.Vectors(n.column.name), f.operands[n.vector].value.Floats(nil)
 	accept := s.filter.begin(f, t, k, s.near.most)
-	for wide := widened(ef, share); accept == nil || wide*n.index.HNSW.M < reach; {
+	for wide := widened(ef, share); accept == nil || wide*measuredPerEF < reach; {
 		s.filter.asked, s.filter.passed = 0, 0
 		s.hits = g.Search(q, k, wide, accept, s.hits[:0])
 		if err := f.take(); err != nil {
 			return err
 		}
-		s.near.walked(s, wide)
+		s.near.way, s.near.ef, s.near.filter, s.near.hits = byGraph, wide, s.filter, len(s.hits)
 		if accept == nil {
 			return nil
 		}
@@ -203,47 +200,12 @@ func (n *nearPlan) search(f *frame, t Table, k, ef int) error {
 	return n.measure(f, t, k, byShort)
 }
 
-// gatheredPerEF is how many ids are taken from an index in the time that a walk takes for one more document in sight.
-const gatheredPerEF = 400
-
-// searchWithin walks the graph over the documents that a route leads to alone. What they are to be tested for still, they are
-// in the order found.
-func (n *nearPlan) searchWithin(f *frame, t Table, k, ef int, route *route, reach int) error {
-	s, g, q := &f.search, t.Vectors(n.column.name), f.operands[n.vector].value.Floats(nil)
-	s.filter.within(f, route)
-	for wide := ef; wide*n.index.HNSW.M < reach; {
-		s.filter.asked, s.filter.passed = 0, 0
-		if route.test == nil {
-			s.hits = g.SearchWithin(q, k, wide, f.onMember, s.hits[:0])
-		} else {
-			s.hits = f.firstPassing(g.SearchWithin(q, wide, wide, f.onMember, s.hits[:0]), k)
-		}
-		if err := f.take(); err != nil {
-			return err
-		}
-		s.near.walked(s, wide)
-		if route.test == nil {
-			if len(s.hits) == k {
-				return nil
-			}
-			break // others are not within reach of the walk
-		}
-		wanted := widened(ef, float64(s.filter.passed)/float64(max(s.filter.asked, 1)))
-		if len(s.hits) == k && wanted <= 2*wide {
-			return nil
-		}
-		wide = max(wanted, 2*wide)
-	}
-	return n.measure(f, t, k, byShort)
-}
-
-// walked notes a walk of the graph.
-func (r *nearRun) walked(s *searchRun, ef int) {
-	r.way, r.ef, r.filter, r.hits = byGraph, ef, s.filter, len(s.hits)
-}
+// measuredPerEF is how many documents are found and measured by themselves in the time that a walk takes for one more in
+// sight.
+const measuredPerEF = 4
 
 // widened is the ef of a walk of which a share of the documents may be answered: as many of those are in sight then as a walk
-// has that may answer all.
+// has that may answer all, and about as many of the nearest found.
 func widened(ef int, share float64) int {
 	return int(min(float64(ef)/share, math.MaxInt32))
 }
