@@ -118,7 +118,7 @@ func (r *report) close() error {
 
 func median(xs []float64) float64 {
 	s := slices.Sorted(slices.Values(xs))
-	return s[len(s)/2]
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
 // short prints three digits or so.

@@ -58,10 +58,10 @@ func buildFigures(r *report, g *graph, lib *hnswlib) error {
 	}
 	if lib != nil {
 		r.row(figure{
-			name: "build of 100 000 x 128 on one thread, in two rounds", unit: "ms", atMost: 1.5, ours: one, peer: sides[2],
+			name: "build of 100 000 x 128 on one thread (two rounds)", unit: "ms", atMost: 1.5, ours: one, peer: sides[2],
 		}, got[0], got[2])
 	}
-	r.row(figure{name: "the same on two threads", unit: "ms", atLeast: 1, ours: two, peer: one}, got[1], got[0])
+	r.row(figure{name: "build of 100 000 x 128 on two threads (two rounds)", unit: "ms", atLeast: 1, ours: two, peer: one}, got[1], got[0])
 	return nil
 }
 
