@@ -249,19 +249,28 @@ func (n *naive) passes(where syntax.Expr) (bool, error) {
 
 func isInner(e syntax.Expr) bool { _, ok := e.(*syntax.InnerGet); return ok }
 
+// field is the field that coalesce(f) is, and any other expression as it is.
+func field(e syntax.Expr) syntax.Expr {
+	if call, ok := e.(*syntax.Call); ok && call.Name == "coalesce" && len(call.Args) == 1 {
+		return call.Args[0]
+	}
+	return e
+}
+
 // simple reports whether a term compares a field with constants.
 func (n *naive) simple(e syntax.Expr) bool {
 	switch e := e.(type) {
 	case *syntax.Path:
 		return n.typeOf(e) == "bool"
 	case *syntax.Unary:
-		return (e.Op == syntax.IsNull || e.Op == syntax.IsNotNull) && n.typeOf(e.X) != "" && e.X.(*syntax.Path).Parts[0] != "id"
+		x := field(e.X)
+		return (e.Op == syntax.IsNull || e.Op == syntax.IsNotNull) && n.typeOf(x) != "" && x.(*syntax.Path).Parts[0] != "id"
 	case *syntax.Binary:
 		switch e.Op {
 		case syntax.In:
-			return n.typeOf(e.X) != "" && constant(e.Y)
+			return n.typeOf(field(e.X)) != "" && constant(e.Y)
 		case syntax.Eq, syntax.Ne, syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge:
-			return n.typeOf(e.X) != "" && constant(e.Y) || n.typeOf(e.Y) != "" && constant(e.X)
+			return n.typeOf(field(e.X)) != "" && constant(e.Y) || n.typeOf(field(e.Y)) != "" && constant(e.X)
 		}
 	}
 	return false
