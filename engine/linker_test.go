@@ -165,7 +165,7 @@ func TestWritersAreHeldBackByACrowd(t *testing.T) {
 			t.Fatalf("%d vectors wait, of 100 that may", waiting)
 		}
 	}
-	if s.waiting() < 50 {
+	if s.waiting() <= 100-mostLinked { // past 100 a writer takes a step of linking, and no more
 		t.Errorf("%d vectors wait: no crowd, and writers were held back", s.waiting())
 	}
 }
