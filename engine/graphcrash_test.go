@@ -164,7 +164,7 @@ func TestALargeGraphIsSavedBesideTheQueries(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		mustExec(t, db, `create collection c (v vector<12> @hnsw(l2, m=2, ef_construction=2))`)
+		mustExec(t, db, `create collection c (v vector<12> @hnsw(l2, m=6, ef_construction=12))`)
 		putVectors(t, db, 1, vectors)
 		before = fs.Ops()
 		graph(db)
