@@ -32,17 +32,21 @@ type head struct {
 	Seq     uint64
 	Tables  uint64 // the last table number handed out
 	History history
+	Left    []branch // the histories that one forked from
 }
 
 func appendHead(dst []byte, h head) []byte {
 	dst = append(dst, opHead)
 	dst = binary.LittleEndian.AppendUint64(dst, h.Seq)
 	dst = binary.LittleEndian.AppendUint64(dst, h.Tables)
-	dst = binary.LittleEndian.AppendUint64(dst, h.History.Term)
-	return append(dst, h.History.ID[:]...)
+	dst = appendHistory(dst, h.History)
+	dst = binary.AppendUvarint(dst, uint64(len(h.Left)))
+	for _, b := range h.Left {
+		dst = appendHistory(dst, b.history)
+		dst = binary.LittleEndian.AppendUint64(dst, b.at)
+	}
+	return dst
 }
-
-const headSize = 3*8 + 16
 
 func appendSchema(dst []byte, op byte, number uint64, s *doc.Schema) []byte {
 	dst = append(dst, op)
@@ -92,14 +96,7 @@ func (o *operation) decode(data []byte, at int) (next int, err error) {
 	o.Op = data[at]
 	at++
 	if o.Op == opHead {
-		if len(data)-at < headSize {
-			return 0, errCut(o.Op)
-		}
-		h := data[at : at+headSize]
-		o.Head = head{Seq: binary.LittleEndian.Uint64(h), Tables: binary.LittleEndian.Uint64(h[8:])}
-		o.Head.History.Term = binary.LittleEndian.Uint64(h[16:])
-		copy(o.Head.History.ID[:], h[24:])
-		return at + headSize, nil
+		return o.decodeHead(data, at)
 	}
 	number, n := binary.Uvarint(data[at:])
 	if n <= 0 {
@@ -148,6 +145,27 @@ func (o *operation) decode(data []byte, at int) (next int, err error) {
 	return 0, fail.New(fail.Damaged, "operation %d is not known to this version", o.Op)
 }
 
+// decodeHead reads the head at data[at:] and returns where it ends.
+func (o *operation) decodeHead(data []byte, at int) (next int, err error) {
+	if len(data)-at < 2*8+historySize {
+		return 0, errCut(o.Op)
+	}
+	o.Head = head{Seq: binary.LittleEndian.Uint64(data[at:]), Tables: binary.LittleEndian.Uint64(data[at+8:])}
+	at += 2 * 8
+	o.Head.History = decodeHistory(data[at:])
+	at += historySize
+	count, n := binary.Uvarint(data[at:])
+	if at += n; n <= 0 || count > uint64(len(data)-at)/branchSize {
+		return 0, errCut(o.Op)
+	}
+	for range count {
+		b := branch{decodeHistory(data[at:]), binary.LittleEndian.Uint64(data[at+historySize:])}
+		o.Head.Left = append(o.Head.Left, b)
+		at += branchSize
+	}
+	return at, nil
+}
+
 func errCut(op byte) error { return fail.New(fail.Damaged, "operation %d is cut short", op) }
 
 func errID(id int64) error { return fail.New(fail.Damaged, "%d is no id", id) }
@@ -167,7 +185,20 @@ func (db *DB) replay(kind wal.Kind, data []byte, from, to int) error {
 	}
 	db.memory.segments[last] = data
 	db.replayed = to
-	return db.apply(kind, data, from, to, last)
+	if kind == wal.Block {
+		db.beginFeed()
+	}
+	before, version := db.seq, db.version
+	if err := db.apply(kind, data, from, to, last); err != nil {
+		return err
+	}
+	if kind == wal.Block {
+		db.feed(Landed{
+			Before: before, After: db.seq, Segment: last, Memory: data[:to], Start: from - wal.HeaderSize,
+			Schemas: db.version != version,
+		})
+	}
+	return nil
 }
 
 // apply makes a record of segment, which lies in data, part of the state: the one function that turns records into
@@ -206,7 +237,7 @@ func (db *DB) applyOne(o *operation, t **table, segment int) error {
 		if db.history != (history{}) || o.Head.Tables > maxTables {
 			return fail.New(fail.Damaged, "the head of the image comes twice or counts %d collections", o.Head.Tables)
 		}
-		db.seq, db.counted = o.Head.Seq, o.Head.Tables
+		db.seq, db.counted, db.left = o.Head.Seq, o.Head.Tables, o.Head.Left
 		db.setHistory(o.Head.History)
 		return nil
 	case opCreate:

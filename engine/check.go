@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"fenec/engine/doc"
-	"fenec/engine/fail"
 	"fenec/engine/wal"
 	"fenec/internal/vfs"
 )
@@ -52,8 +51,9 @@ func Check(fs vfs.FS, path, salvage string) (Report, error) {
 // checker builds what it can of a database from records some of which are missing.
 type checker struct {
 	db     *DB
-	first  int64 // offset of the first record, where the one segment of the memory begins
-	broken bool  // something is missing from what was read so far
+	first  int64  // offset of the first record, where the one segment of the memory begins
+	broken bool   // something is missing from what was read so far
+	whole  uint64 // the last change before which nothing is missing, where broken
 	report Report
 }
 
@@ -62,7 +62,7 @@ const maxProblems = 100
 
 // problem is one with what the documents are made of.
 func (c *checker) problem(offset int64, format string, args ...any) {
-	c.broken = true
+	c.breaks()
 	c.mention(offset, format, args...)
 }
 
@@ -72,11 +72,18 @@ func (c *checker) mention(offset int64, format string, args ...any) {
 	}
 }
 
+// breaks notes that something is missing from here on.
+func (c *checker) breaks() {
+	if !c.broken {
+		c.broken, c.whole = true, c.db.seq
+	}
+}
+
 // visit takes in one record; a damaged one is in the report of the log already.
 func (c *checker) visit(offset int64, kind wal.Kind, payload []byte, err error) {
 	switch {
 	case err != nil:
-		c.broken = true
+		c.breaks()
 		return
 	case kind == wal.Derived:
 		if err := c.db.keep(payload); err != nil {
@@ -153,15 +160,18 @@ func (c *checker) supersede(name string) {
 	}
 }
 
-// salvage writes what was read to a new file.
-func (c *checker) salvage(path string) error {
+// salvage writes what was read to a new file. Where something is missing, the history forks there: who names a change
+// that may be among what is lost is told so, instead of being taken for up to date.
+func (c *checker) salvage(path string) (err error) {
 	db := c.db
-	if db.history == (history{}) {
-		h, err := newHistory(db.opts.Rand)
-		if err != nil {
-			return fail.New(fail.Storage, "no randomness for the new file: %v", err)
-		}
-		db.setHistory(h)
+	switch {
+	case db.history == (history{}):
+		err = db.beginHistory()
+	case c.broken:
+		err = db.forkHistory(c.whole)
+	}
+	if err != nil {
+		return err
 	}
 	var records []wal.Record
 	w := imageWriter{emit: func(record []byte) error {

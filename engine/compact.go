@@ -83,6 +83,7 @@ type compaction struct {
 	db      *DB
 	rewrite *wal.Rewrite
 	done    mark // of the old memory: what is before it is in the new
+	blocked int  // segments of the new memory from this one on hold blocks, those before it the image
 	graphs  []savedGraph
 }
 
@@ -90,6 +91,10 @@ func (c *compaction) run(ctx context.Context) error {
 	h, tables := c.snapshot()
 	if err := c.write(ctx, h, tables); err != nil {
 		return err
+	}
+	c.blocked = len(c.memory.segments)
+	if c.db.opts.Feed != nil {
+		c.db.opts.Feed.Rewriting(h.Seq)
 	}
 	// Each round adds what landed during the one before, so that little is left for the last, which keeps writers out.
 	const rounds = 3
@@ -229,6 +234,9 @@ func (c *compaction) swap() error {
 	}
 	for _, g := range c.graphs {
 		g.done()
+	}
+	if db.opts.Feed != nil {
+		db.opts.Feed.Rewritten(c.memory.segments[c.blocked:])
 	}
 	return nil
 }

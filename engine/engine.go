@@ -64,6 +64,8 @@ type Options struct {
 	StatementTimeout time.Duration
 	// KeyTTL is how long the answer of a write under a key is kept; a day where zero.
 	KeyTTL time.Duration
+	// Feed is told of every block; nil where nobody follows the changes.
+	Feed Feed
 	// Slow logs a statement that takes longer, by its shape; none where zero.
 	Slow time.Duration
 	Log  zerolog.Logger
@@ -109,8 +111,10 @@ type DB struct {
 	version  uint64   // moves with every schema change, put back ones too
 	seq      uint64   // the change counter
 	history  history
+	left     []branch // the histories this one forked from, the first one first
 
 	historyText string // of history, made once
+	fed         bool   // the feed knows what the file begins with
 
 	frozen bool
 	closed bool
@@ -129,13 +133,13 @@ type DB struct {
 // where there is a file already.
 func Create(path string, o Options) (*DB, error) {
 	o = o.withDefaults()
-	h, err := newHistory(o.Rand)
-	if err != nil {
-		return nil, fail.New(fail.Storage, "no randomness for a new database: %v", err)
-	}
 	db := newDB(path, o)
-	db.setHistory(h)
-	first := wal.Record{Kind: wal.Image, Data: appendHead(make([]byte, wal.HeaderSize), head{History: h})}
+	if err := db.beginHistory(); err != nil {
+		return nil, err
+	}
+	db.beginFeed()
+	first := wal.Record{Kind: wal.Image, Data: appendHead(make([]byte, wal.HeaderSize), head{History: db.history})}
+	var err error
 	if db.log, err = wal.Create(path, db.walOptions(), first); err != nil {
 		return nil, err
 	}
@@ -153,8 +157,9 @@ func Open(path string, o Options) (*DB, error) {
 	db.log = log
 	if db.history == (history{}) {
 		log.Close()
-		return nil, fail.New(fail.Damaged, "the file has no head: it does not begin with an image")
+		return nil, errHeadless()
 	}
+	db.beginFeed()
 	return db, nil
 }
 
@@ -168,10 +173,14 @@ func newDB(path string, o Options) *DB {
 }
 
 func (db *DB) walOptions() wal.Options {
-	return wal.Options{
+	o := wal.Options{
 		FS: db.opts.FS, Rand: db.opts.Rand, Sync: db.opts.Sync, ReadOnly: db.opts.ReadOnly, Log: db.opts.Log,
 		Failed: db.storageFailed,
 	}
+	if db.opts.Feed != nil {
+		o.Synced = db.opts.Feed.Synced
+	}
+	return o
 }
 
 // Close waits for the statements under way, stops a compaction and the linker, saves the graphs of vectors that have

@@ -46,7 +46,7 @@ func (db *DB) stateLocked() (head, []tableView) {
 		t := db.tables[name]
 		tables = append(tables, tableView{t.number, t.schema, t.next, t.view(m)})
 	}
-	return head{Seq: db.seq, Tables: db.counted, History: db.history}, tables
+	return head{Seq: db.seq, Tables: db.counted, History: db.history, Left: db.left}, tables
 }
 
 func (w *imageWriter) write(ctx context.Context, h head, tables []tableView) error {

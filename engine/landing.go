@@ -84,5 +84,8 @@ func (db *DB) storageFailed(first wal.Ticket, err error) {
 		b.undo.run()
 		db.seq -= b.changes
 	}
+	if db.opts.Feed != nil {
+		db.opts.Feed.Undone(first)
+	}
 	db.opts.Log.Error().Err(err).Uint64("change", db.seq).Msg("storage failed: writes are stopped until the database is opened again")
 }

@@ -27,6 +27,7 @@ type tx struct {
 	segment, start int
 	now            time.Time
 	changes        uint64
+	version        uint64 // of the schemas, before the block
 	undo           *undoLog
 	asked          *table // the table last asked for by name
 
@@ -44,6 +45,7 @@ func (x *tx) begin(now time.Time, built *building) {
 	x.now = now
 	x.segment, x.start = x.db.memory.open()
 	x.changes = 0
+	x.version = x.db.version
 	x.undo = x.db.landing.empty()
 	x.built = built
 	var room [recordHead]byte
@@ -90,6 +92,10 @@ func (x *tx) land() wal.Ticket {
 	db.last = db.log.Stage(wal.Block, rec)
 	db.landing.add(block{ticket: db.last, undo: x.undo, changes: x.changes})
 	x.undo = nil
+	db.feed(Landed{
+		Before: db.seq - x.changes, After: db.seq, Ticket: db.last,
+		Segment: x.segment, Start: x.start, Memory: db.memory.segments[x.segment], Schemas: db.version != x.version,
+	})
 	return db.last
 }
 

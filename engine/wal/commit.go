@@ -106,10 +106,18 @@ func (l *Log) leadLocked(sync bool) {
 	}
 	l.written = to
 	if sync {
-		l.synced = to
-		l.inherited = false
+		l.syncedLocked(to)
 	}
 	l.settleLocked()
+}
+
+// syncedLocked notes that what is written up to a position is on disk, and so is all that was in the file before.
+func (l *Log) syncedLocked(to position) {
+	if l.synced.ticket <= to.ticket {
+		l.synced = to
+	}
+	l.inherited = false
+	l.opts.Synced(l.synced.ticket)
 }
 
 // awaitCompanyLocked lets the writers that the last sync let go stage their next records, so that they share this one:

@@ -19,17 +19,21 @@ func (l *Log) syncBehind() {
 			return // Close syncs
 		case <-timer.C:
 		}
-		l.syncWritten()
+		_ = l.SyncWritten() // a failure has stopped writes, and whoever commits next is told
 	}
 }
 
-// syncWritten syncs what is written by now, without the turn: writers go on meanwhile.
-func (l *Log) syncWritten() {
+// SyncWritten syncs what is written by now, whatever the policy, without the turn: writers go on meanwhile. Of a log
+// open for reading it syncs what a process before this one may have left.
+func (l *Log) SyncWritten() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	file, to := l.file, l.written
-	if l.err != nil || l.synced.ticket >= to.ticket {
-		return
+	if l.synced.ticket >= to.ticket && !l.inherited {
+		return nil
+	}
+	if l.err != nil && !l.opts.ReadOnly {
+		return l.err
 	}
 	l.mu.Unlock()
 	err := file.Sync()
@@ -38,12 +42,16 @@ func (l *Log) syncWritten() {
 		l.free.Wait()
 	}
 	switch {
-	case l.file != file || l.err != nil:
-		// A rewrite has put a synced file in its place, or writes have stopped already.
+	case l.file != file:
+		return nil // a rewrite has put a synced file in its place
+	case err != nil && l.opts.ReadOnly:
+		return storageError("synced", err)
+	case l.err != nil && !l.opts.ReadOnly:
+		return l.err // writes have stopped already
 	case err != nil:
 		l.failLocked(storageError("synced", err))
-		_ = l.failedLocked()
-	case l.synced.ticket < to.ticket:
-		l.synced = to
+		return l.failedLocked()
 	}
+	l.syncedLocked(to)
+	return nil
 }

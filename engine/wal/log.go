@@ -11,7 +11,7 @@
 //
 // Locks: Log.mu guards the fields of Log and is held for no I/O but Snapshot's opening of the file. Whoever reads or
 // replaces the end of the file also has the turn (Log.busy), which is handed on with Log.free. Options.Failed is called
-// with neither, so it may take the engine's lock; the engine may call Stage, Size, Err, Snapshot and Rewrite's methods
+// with neither, so it may take the engine's lock; Options.Synced is called with Log.mu; the engine may call Stage, Size, Err, Snapshot and Rewrite's methods
 // under its own lock, but not Commit, Sync or Close, which may have to wait for Failed.
 package wal
 
@@ -43,6 +43,9 @@ type Options struct {
 	// Commits fail, but only after Failed has returned, so that it can undo them before anyone hears of it. It is
 	// called without locks, on the goroutine of a Commit or Sync, of Close, or of the log's own.
 	Failed func(first Ticket, err error)
+	// Synced is told of each sync that succeeded: everything up to the record of ticket is on disk, with all that the
+	// file held as it was opened. It is called under the log's lock, so it must be quick and may not call the log.
+	Synced func(last Ticket)
 }
 
 func (o Options) withDefaults() Options {
@@ -54,6 +57,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Failed == nil {
 		o.Failed = func(Ticket, error) {}
+	}
+	if o.Synced == nil {
+		o.Synced = func(Ticket) {}
 	}
 	return o
 }

@@ -119,7 +119,8 @@ func (r *Rewrite) Commit() error {
 func (l *Log) adoptLocked(s *side) {
 	l.file, l.salt = s.file, s.salt
 	l.staged.offset = s.offset
-	l.written, l.synced, l.inherited = l.staged, l.staged, false
+	l.written = l.staged
+	l.syncedLocked(l.staged)
 	clear(l.pending)
 	l.pending = l.pending[:0]
 	l.settleLocked()

@@ -1,0 +1,77 @@
+package replication
+
+import (
+	"slices"
+
+	"fenec/engine"
+)
+
+// Changed is what happened to one collection.
+type Changed struct {
+	Seq     uint64  // up to this change, which the last block ends at
+	IDs     []int64 // of documents put or deleted, each once, ascending
+	Schema  bool    // the collection has another schema or index
+	Dropped bool    // the collection ended, maybe to begin anew
+}
+
+// changedBudget is how many bytes of blocks Changed looks at before it lets go of them.
+const changedBudget = 1 << 20
+
+// Collection is the number of the collection that had a name once the change seq was made; 0 where none had.
+func (f *Feed) Collection(name string, seq uint64) uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.schemas.number(name, seq)
+}
+
+// Changed tells what has happened to the collection of that number after the change since, whole blocks up to the last
+// one that has landed. ids is appended to, and may be Changed.IDs of the time before, emptied. Past most changes, or where they are not at hand, the error is a
+// *Gone: whoever follows the collection reads it anew. A cursor past the last change is an *Ahead.
+func (f *Feed) Changed(ids []int64, number, since, most uint64) (Changed, error) {
+	f.mu.Lock()
+	err := f.check(since)
+	if err == nil && f.landed-since > most {
+		err = &Gone{f.landed - most}
+	}
+	f.mu.Unlock()
+	changed := Changed{Seq: since, IDs: ids}
+	if err != nil {
+		return changed, err
+	}
+	var blocks []Block
+	for {
+		if blocks, err = f.Read(blocks[:0], changed.Seq, Landed, changedBudget); err != nil || len(blocks) == 0 {
+			break
+		}
+		for _, b := range blocks {
+			if err = changed.follow(b, number); err != nil {
+				return changed, err
+			}
+		}
+	}
+	slices.Sort(changed.IDs)
+	changed.IDs = slices.Compact(changed.IDs)
+	return changed, err
+}
+
+// follow adds what a block did to the collection of that number. Changes up to c.Seq are behind already.
+func (c *Changed) follow(b Block, number uint64) error {
+	seq := b.Before
+	err := b.Record.Changes(func(one *engine.Change) error {
+		seq++
+		if seq <= c.Seq || one.Table != number {
+			return nil
+		}
+		switch one.Op {
+		case engine.Put, engine.Deleted:
+			c.IDs = append(c.IDs, one.ID)
+		case engine.Altered:
+			c.Schema = true
+		case engine.Dropped:
+			c.Dropped = true
+		}
+		return nil
+	})
+	c.Seq = b.After
+	return err
+}

@@ -1,0 +1,182 @@
+package replication
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"fenec/engine"
+	"fenec/engine/wal"
+	"fenec/internal/vfs/crashfs"
+)
+
+var always = wal.Policy{Always: true}
+
+func TestTheFeedHoldsWhatTheFileHolds(t *testing.T) {
+	fs := crashfs.New(1)
+	f := fresh(t, DefaultKeep, engine.Options{FS: fs, Sync: always})
+	f.exec("create collection c (n int)")
+	f.exec("put c {n: 1}")
+	f.batch("put c {n: 2}", "set c {n: 3} where id = 1", "del c where id = 2")
+	f.exec("create collection d (t text)")
+	f.exec("alter collection c add field m int")
+	f.exec("put c {n: 4, m: 5}")
+	f.exec("drop collection d")
+	want := []string{
+		"1 2 c1", "2 5 c 1 n=1", "3 5 c 2 n=2", "4 5 c 1 n=3", "5 6 c 2", "6 2 d1", "7 4 c2", "8 5 c 3 n=4 m=5", "9 3 d",
+	}
+	check := func(f *followed, where string) {
+		t.Helper()
+		for _, budget := range []int{1, 200, 1 << 20} {
+			for since := range want {
+				if got := f.lines(uint64(since), Durable, budget); !slices.Equal(got, want[since:]) {
+					t.Errorf("%s, behind %d in pages of %d bytes:\n got %q\nwant %q", where, since, budget, got, want[since:])
+				}
+			}
+		}
+	}
+	check(f, "as written")
+	f.exec("compact")
+	check(f, "after a compact, from copies")
+	f.exec("put c {n: 6}")
+	want = append(want, "10 5 c 4 n=6 m=null")
+	check(f, "with more behind copies")
+	f.Close()
+	f = reopen(t, DefaultKeep, engine.Options{FS: fs, Sync: always})
+	if f.First() != 9 {
+		t.Errorf("opened again, the feed begins behind %d, want 9, where the file does", f.First())
+	}
+	if err := f.Cover(); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.lines(9, Durable, 1); !slices.Equal(got, want[9:]) {
+		t.Errorf("opened again: got %q, want %q", got, want[9:])
+	}
+	var gone *Gone
+	if _, err := f.tryLines(8, Durable, 1); !errors.As(err, &gone) || gone.First != 9 {
+		t.Errorf("a cursor from before the file begins: got %v, want one gone, with 9 the first", err)
+	}
+	var ahead *Ahead
+	if _, err := f.tryLines(11, Durable, 1); !errors.As(err, &ahead) || ahead.Last != 10 {
+		t.Errorf("a cursor from the future: got %v, want one ahead of 10", err)
+	}
+}
+
+func TestWhatNoSyncCoversIsNotHandedOut(t *testing.T) {
+	for name, policy := range map[string]wal.Policy{"an interval": {Every: time.Hour}, "off": {}} {
+		t.Run(name, func(t *testing.T) {
+			f := fresh(t, DefaultKeep, engine.Options{Sync: policy})
+			f.exec("create collection c (n int)")
+			for n := range 5 {
+				f.exec(fmt.Sprintf("put c {n: %d}", n))
+			}
+			if got := f.lines(0, Durable, 1<<20); len(got) != 0 || f.End(Durable) != 0 {
+				t.Errorf("before a sync: got %q up to %d, want nothing", got, f.End(Durable))
+			}
+			if got := f.lines(0, Landed, 1<<20); len(got) != 6 {
+				t.Errorf("what has landed is %q, want 6 lines", got)
+			}
+			if err := f.Sync(); err != nil {
+				t.Fatal(err)
+			}
+			f.exec("put c {n: 7}")
+			if got := f.lines(0, Durable, 1<<20); len(got) != 6 || f.End(Durable) != 6 {
+				t.Errorf("after a sync: got %q up to %d, want 6 lines", got, f.End(Durable))
+			}
+			if err := f.Cover(); err != nil {
+				t.Fatal(err)
+			}
+			want := uint64(6)
+			if policy.Every == 0 {
+				want = 7 // nobody else would sync
+			}
+			if f.End(Durable) != want {
+				t.Errorf("a reader's wish left the end at %d, want %d", f.End(Durable), want)
+			}
+		})
+	}
+}
+
+func TestAReaderWaitsForTheEndToMove(t *testing.T) {
+	f := fresh(t, DefaultKeep, engine.Options{Sync: always})
+	for _, r := range []Reach{Landed, Durable} {
+		moved := f.Moved(r)
+		select {
+		case <-moved:
+			t.Fatal("the end moved without a write")
+		default:
+		}
+		before := f.End(r)
+		f.exec(fmt.Sprintf("create collection c%d (n int)", r))
+		select {
+		case <-moved:
+		case <-time.After(10 * time.Second):
+			t.Fatal("nobody was woken")
+		}
+		if f.End(r) != before+1 {
+			t.Errorf("the end is at %d, want %d", f.End(r), before+1)
+		}
+	}
+}
+
+func TestCopiesAreBounded(t *testing.T) {
+	const keep = 300 << 10
+	f := fresh(t, keep, engine.Options{})
+	f.exec("create collection c (n int, s text)")
+	text := `"` + fmt.Sprintf("%01000d", 7) + `"`
+	put := func(n int) {
+		for i := range n {
+			f.exec(fmt.Sprintf("put c {id: %d, s: %s}", i%10+1, text))
+		}
+	}
+	for range 3 {
+		put(1000)
+		first, last := f.First(), f.End(Landed)
+		f.exec("compact")
+		if f.First() <= first {
+			t.Errorf("the feed begins behind %d, as before a compact that left out more than it may keep", f.First())
+		}
+		if f.Bytes() > keep+100<<10 {
+			t.Errorf("the feed holds %d bytes, %d are meant to be kept", f.Bytes(), keep)
+		}
+		kept := f.lines(f.First(), Durable, 100<<10)
+		if len(kept) < 200 || uint64(len(kept)) != last-f.First() {
+			t.Errorf("%d changes are kept, behind %d up to %d", len(kept), f.First(), last)
+		}
+	}
+}
+
+func TestChangedNamesTheDocumentsOfOneCollection(t *testing.T) {
+	f := fresh(t, DefaultKeep, engine.Options{Sync: wal.Policy{Every: time.Hour}}) // told before they are on disk
+	f.exec("create collection c (n int)")
+	f.exec("create collection d (n int)")
+	number := f.Collection("c", 2)
+	if number == 0 || f.Collection("c", 0) != 0 || f.Collection("nosuch", 2) != 0 {
+		t.Fatalf("c is collection %d, before it began %d, and another %d", number, f.Collection("c", 0), f.Collection("nosuch", 2))
+	}
+	f.batch("put c {id: 5, n: 1}", "put d {id: 9, n: 1}", "put c {id: 2, n: 1}", "set c {n: 2}")
+	f.exec("del c where id = 5")
+	f.exec("put d {n: 3}")
+	want := func(since, most uint64, want string) {
+		t.Helper()
+		got, err := f.Changed(nil, number, since, most)
+		if s := fmt.Sprint(got, err); s != want {
+			t.Errorf("behind %d: got %s, want %s", since, s, want)
+		}
+	}
+	want(2, 100, "{9 [2 5] false false} <nil>")
+	want(4, 100, "{9 [2 5] false false} <nil>")
+	want(7, 100, "{9 [5] false false} <nil>")
+	want(8, 100, "{9 [] false false} <nil>")
+	want(9, 0, "{9 [] false false} <nil>")
+	f.exec("create index on c (n) @hash")
+	want(9, 100, "{10 [] true false} <nil>")
+	want(2, 8, "{10 [2 5] true false} <nil>")
+	want(2, 7, "{2 [] false false} the changes asked for are no longer kept: those after change 3 are")
+	want(11, 7, "{11 [] false false} change 11 has not happened here: the last one is 10")
+	f.exec("drop collection c")
+	f.exec("create collection c (n int)")
+	want(9, 100, "{12 [] true true} <nil>")
+}

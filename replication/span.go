@@ -1,0 +1,152 @@
+package replication
+
+import (
+	"slices"
+	"sort"
+	"unsafe"
+
+	"fenec/engine"
+	"fenec/engine/wal"
+)
+
+// spanSize is the bytes of records at which a span is full and the next begins.
+const spanSize = 64 << 10
+
+// spanBytes is what a span takes in the index.
+const spanBytes = int64(unsafe.Sizeof(span{}))
+
+// span is a run of whole blocks, one behind the other, in one segment of the database's memory or in a copy.
+type span struct {
+	before, after uint64     // the changes it begins behind and ends at
+	ticket        wal.Ticket // of its first block; 0 where all of them were in the file as that was opened, or are on disk
+	blocks        int
+	segment       int // where in the database's memory it lies
+	start         int
+	data          []byte
+	own           bool // data is the feed's copy
+	counted       bool // visible is known
+	visible       uint64
+}
+
+// add makes a block the last one: of the last span, where it lies behind that and has room there.
+func (f *Feed) add(b engine.Landed) {
+	size := len(b.Memory) - b.Start
+	if n := len(f.spans); n > 0 {
+		s := &f.spans[n-1]
+		if !s.own && s.segment == b.Segment && s.start+len(s.data) == b.Start && (s.ticket == 0) == (b.Ticket == 0) {
+			if unsafe.SliceData(b.Memory[s.start:]) != unsafe.SliceData(s.data) {
+				f.relocate(b)
+			}
+			if len(s.data)+size <= spanSize {
+				s.data = b.Memory[s.start:len(b.Memory):len(b.Memory)]
+				s.after, s.counted = b.After, false
+				s.blocks++
+				return
+			}
+		}
+	}
+	f.spans = append(f.spans, span{
+		before: b.Before, after: b.After, ticket: b.Ticket, blocks: 1,
+		segment: b.Segment, start: b.Start, data: b.Memory[b.Start:len(b.Memory):len(b.Memory)],
+	})
+}
+
+// relocate has the spans of a segment that has grown point to where it is now, so that where it was can go.
+func (f *Feed) relocate(b engine.Landed) {
+	for i := len(f.spans) - 1; i >= 0; i-- {
+		s := &f.spans[i]
+		if s.own || s.segment != b.Segment {
+			return
+		}
+		end := s.start + len(s.data)
+		s.data = b.Memory[s.start:end:end]
+	}
+}
+
+// covered is how many blocks of s are known to be on disk.
+func (f *Feed) covered(s *span) int {
+	switch {
+	case s.ticket == 0 && f.inherited, s.ticket > f.synced:
+		return 0
+	case s.ticket == 0:
+		return s.blocks
+	}
+	return min(s.blocks, int(f.synced-s.ticket)+1)
+}
+
+// durableSpans is how many spans have a block that is on disk.
+func (f *Feed) durableSpans() int {
+	return sort.Search(len(f.spans), func(i int) bool { return f.covered(&f.spans[i]) == 0 })
+}
+
+// after is the first span with a block that ends behind a change.
+func (f *Feed) after(since uint64) int {
+	return sort.Search(len(f.spans), func(i int) bool { return f.spans[i].after > since })
+}
+
+// each calls fn with the first n blocks of s, until it answers false.
+func (s *span) each(n int, fn func(before uint64, r engine.Record) bool) {
+	before := s.before
+	for at := 0; at < len(s.data) && n > 0; n-- {
+		r := engine.RecordAt(s.data[at:])
+		if !fn(before, r) {
+			return
+		}
+		before = r.After()
+		at += len(r)
+	}
+}
+
+// afterBlocks is the change the first n blocks end at.
+func (s *span) afterBlocks(n int) uint64 {
+	if n == s.blocks {
+		return s.after
+	}
+	after := s.before
+	s.each(n, func(_ uint64, r engine.Record) bool {
+		after = r.After()
+		return true
+	})
+	return after
+}
+
+// cut leaves the first n blocks of s.
+func (s *span) cut(n int) {
+	if n >= s.blocks {
+		return
+	}
+	size := 0
+	s.each(n, func(_ uint64, r engine.Record) bool {
+		size += len(r)
+		return true
+	})
+	s.after, s.counted = s.afterBlocks(n), false
+	s.data, s.blocks = s.data[:size:size], n
+}
+
+// split divides the span that has blocks on either side of a change, which is the end of one.
+func (f *Feed) split(seq uint64) {
+	i := f.after(seq)
+	if i == len(f.spans) || f.spans[i].before >= seq {
+		return
+	}
+	head := f.spans[i]
+	n := 0
+	head.each(head.blocks, func(_ uint64, r engine.Record) bool {
+		if r.After() > seq {
+			return false
+		}
+		n++
+		return true
+	})
+	tail := head
+	head.cut(n)
+	tail.before, tail.counted = head.after, false
+	tail.start, tail.data = head.start+len(head.data), tail.data[len(head.data):]
+	tail.blocks -= n
+	if tail.ticket > 0 {
+		tail.ticket += wal.Ticket(n)
+	}
+	f.spans[i] = head
+	f.spans = slices.Insert(f.spans, i+1, tail)
+}
