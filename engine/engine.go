@@ -14,7 +14,10 @@
 // file until Expire, which whoever owns the database calls now and then, deletes it.
 //
 // Collections whose names begin with _ are the database's own, rows and changes like any other, which no statement finds
-// and nothing lists. There is one, _idempotency: what was answered to writes under a key (Once).
+// and nothing lists. There are two: _idempotency, what was answered to writes under a key (Once), and _consumers, the
+// cursors of those who read the changes (Consumer).
+//
+// A Feed, where there is one, is told of every block as it lands and of what is synced: replication keeps the changes.
 //
 // Of the derived state only the graphs of vectors are kept in the file, in records that count as no change and without
 // which it says the same (keptGraph). A write leaves vectors to be linked into their graph by one goroutine (linker), which
@@ -30,6 +33,8 @@
 //	linker.mu   whether the linker runs
 //	shapes.mu   what is counted of statements; it is held for nothing else and by nobody who waits
 //	DB.landing  what is staged and not yet known to be on disk
+//
+// The log's lock and a feed's are taken last, in that order.
 //
 // There are two goroutines at most, the log's own and the linker, both of which Close stops and waits for; building an
 // index and a step of the linker start others, which they wait for.

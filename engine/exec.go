@@ -152,6 +152,15 @@ func (c *timedContext) Err() error {
 	return c.Context.Err()
 }
 
+// Writes tells whether text is a statement that writes, or compacts. What cannot be read is its error.
+func (db *DB) Writes(text string) (bool, error) {
+	s, err := db.statements.parse(text)
+	if err != nil {
+		return false, err
+	}
+	return s.writes(), nil
+}
+
 // CheckCondition parses text as one condition, the whole of it.
 func (db *DB) CheckCondition(text string) error {
 	_, err := syntax.ParseCondition(text)

@@ -17,7 +17,9 @@ type Feed interface {
 	// Begin is called once, first: the file begins with an image as of the change seq, with these collections in it.
 	Begin(db *DB, seq uint64, collections []Collection)
 	// Landed adds a block: statements see it, and its record is staged or was in the file as that was opened.
-	Landed(Landed)
+	Landed(block Landed)
+	// Relocated tells that a segment lies elsewhere now, maybe without what follows its last block.
+	Relocated(segment int, memory []byte)
 	// Undone takes back the blocks from a ticket on: they could not be written, and nothing lands any more.
 	Undone(first wal.Ticket)
 	// Synced tells that the blocks up to a ticket are on disk, and so is what was in the file as it was opened. It is
@@ -71,8 +73,16 @@ func (db *DB) feed(b Landed) {
 // SyncPolicy says when what is written is on disk.
 func (db *DB) SyncPolicy() wal.Policy { return db.opts.Sync }
 
-// Sync has what is written by now on disk as it returns, whatever the policy, and holds no writer up.
-func (db *DB) Sync() error { return db.log.SyncWritten() }
+// Sync has what has landed by now on disk as it returns, whatever the policy, and holds no writer up.
+func (db *DB) Sync() error {
+	db.mu.RLock()
+	last := db.last
+	db.mu.RUnlock()
+	if err := db.log.Commit(last); err != nil {
+		return err
+	}
+	return db.log.SyncWritten()
+}
 
 // ChangeOp is what a change did.
 type ChangeOp uint8

@@ -105,6 +105,9 @@ func (db *DB) trim() {
 	defer db.mu.Unlock()
 	if db.replayed != 0 { // no compact has put other segments there
 		db.memory.segments[0], db.replayed = documents, 0
+		if db.opts.Feed != nil {
+			db.opts.Feed.Relocated(0, documents)
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ type call struct {
 	all     bool   // the path is /C/all
 	key     []byte // the request's Idempotency-Key, where keyed
 	keyed   bool
+	position
 
 	text   []byte      // the statement being written
 	params []doc.Value // its parameters
@@ -90,10 +91,7 @@ func (n *Node) checkGrowth(t *tenant) error {
 
 // answer is the 200 of a result.
 func (c *call) answer(res *engine.Result) http1.Answer {
-	a := http1.Answer{Status: 200, Headers: http1.JSON}
-	if res.Wrote {
-		a.Headers = writeHeaders(res)
-	}
+	a := http1.Answer{Status: 200, Headers: c.head(res)}
 	if res.Kind == query.Rows {
 		a.Body = res.Body
 	} else {
@@ -124,6 +122,23 @@ func appendCount(dst []byte, key string, n int64) []byte {
 func appendNumber(dst []byte, key string, n int64) []byte {
 	dst = append(append(append(dst, '"'), key...), `":`...)
 	return strconv.AppendInt(dst, n, 10)
+}
+
+// head is the head of a result's answer: of a write, and of a read where the request is marked, it says where the tenant
+// stands.
+func (c *call) head(res *engine.Result) []http1.Header {
+	if res.Wrote || c.marked {
+		return positionHeaders(res.Seq, res.History)
+	}
+	return http1.JSON
+}
+
+// headNow is head for what is read without a statement.
+func (c *call) headNow() []http1.Header {
+	if !c.marked {
+		return http1.JSON
+	}
+	return positionHeaders(c.tenant.db.Position())
 }
 
 // writeHeaders say where a write left its tenant.

@@ -12,6 +12,7 @@ import (
 	"fenec/engine"
 	"fenec/engine/wal"
 	"fenec/internal/vfs"
+	"fenec/replication"
 
 	"github.com/rs/zerolog"
 )
@@ -33,6 +34,7 @@ type Config struct {
 	Drain            time.Duration // what the caller of Shutdown means to give the requests in flight
 	StatementTimeout time.Duration
 	Slow             time.Duration // a statement that takes longer is logged
+	Replication      int64         // bytes of changes that a tenant's file holds no more and are kept; 64 MiB where zero
 	IdempotencyTTL   time.Duration // the answer of a write under an Idempotency-Key is kept so long; a day where zero
 
 	ReadOnly bool // refuse every write; the directory need not be writable
@@ -57,6 +59,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxConnections == 0 {
 		c.MaxConnections = defaultConnections
+	}
+	if c.Replication == 0 {
+		c.Replication = replication.DefaultKeep
 	}
 	return c
 }
@@ -105,17 +110,19 @@ func isLoopback(listen string) (bool, error) {
 	return err == nil && ip.Unmap().IsLoopback(), nil
 }
 
-// engineOptions are what a tenant's database is opened with; its name is empty for a node over a file.
-func (n *Node) engineOptions(tenant string) engine.Options {
+// engineOptions are what a tenant's database is opened with, and the feed among them; its name is empty for a node over a
+// file.
+func (n *Node) engineOptions(tenant string) (engine.Options, *replication.Feed) {
 	log := n.log
 	if tenant != "" {
 		log = log.With().Str("tenant", tenant).Logger()
 	}
+	feed := replication.New(n.config.Replication)
 	return engine.Options{
 		FS: n.fs, Clock: n.config.Clock, Sync: n.config.Sync, ReadOnly: n.config.ReadOnly,
 		StatementTimeout: n.config.StatementTimeout, KeyTTL: n.config.IdempotencyTTL,
-		Slow: n.config.Slow, Log: log,
-	}
+		Slow: n.config.Slow, Feed: feed, Log: log,
+	}, feed
 }
 
 func loadTLS(cert, key string) (*tls.Config, error) {

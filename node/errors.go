@@ -53,7 +53,12 @@ func (n *Node) answerRESTError(r *http1.Request, err error) http1.Answer {
 func (n *Node) answerFailure(r *http1.Request, err error, message string) http1.Answer {
 	var missing *absent
 	var framing *http1.Error
+	var late *behind
 	switch {
+	case errors.As(err, &late):
+		a := http1.ErrorAnswer(504, message)
+		a.Headers = positionHeaders(late.seq, late.history)
+		return a
 	case errors.As(err, &missing):
 		a := http1.ErrorAnswer(404, message)
 		a.Headers = append(a.Headers[:len(a.Headers):len(a.Headers)], absentHeader)

@@ -7,6 +7,7 @@ import (
 
 	"fenec/engine"
 	"fenec/internal/http1"
+	"fenec/replication"
 )
 
 // copyBuffer is how much of an image is copied at a time, in bytes.
@@ -58,10 +59,10 @@ func (n *Node) sendImage(r *http1.Request, name string) http1.Answer {
 	return a
 }
 
+var octets = []http1.Header{{Name: []byte("Content-Type"), Value: []byte("application/octet-stream")}}
+
 func imageHeaders(seq uint64, history string) []http1.Header {
-	headers := positionHeaders(seq, history)
-	headers[0] = http1.Header{Name: headers[0].Name, Value: []byte("application/octet-stream")}
-	return headers
+	return withType(positionHeaders(seq, history), octets)
 }
 
 // copyUntil copies src to w, and gives up as gone is closed; what is small enough to be over in a moment it lets end.
@@ -123,10 +124,11 @@ func (n *Node) installImage(name string, image io.Reader, size int64) (seq uint6
 	}
 	n.budget.open.Add(1)
 	n.makeRoom(max(size, 0))
-	db, err := engine.InstallImage(n.path(name), image, n.engineOptions(name))
+	o, feed := n.engineOptions(name)
+	db, err := engine.InstallImage(n.path(name), image, o)
 	if err == nil {
 		n.refusals.forget(name)
-		return n.putIn(name, db)
+		return n.putIn(name, db, feed)
 	}
 	n.budget.open.Add(-1)
 	if errors.Is(err, os.ErrExist) {
@@ -140,14 +142,14 @@ func (n *Node) installImage(name string, image io.Reader, size int64) (seq uint6
 
 // putIn makes a database just installed an open tenant, held, so that its first request need not wait for its file to
 // be read. It needs the gate.
-func (n *Node) putIn(name string, db *engine.DB) (seq uint64, err error) {
+func (n *Node) putIn(name string, db *engine.DB, feed *replication.Feed) (seq uint64, err error) {
 	seq, _ = db.Position()
 	n.ending.RLock()
 	defer n.ending.RUnlock()
 	if n.ended {
 		return seq, db.Close()
 	}
-	t, err := n.newHeldTenant(name, db, &hold{Held: true})
+	t, err := n.newHeldTenant(name, db, feed, &hold{Held: true})
 	if err != nil {
 		n.budget.open.Add(-1)
 		return 0, err

@@ -35,8 +35,9 @@ func (n *Node) create(name string) error {
 	n.budget.open.Add(1)
 	n.makeRoom(0)
 	var db *engine.DB
+	o, feed := n.engineOptions(name)
 	err = n.withDescriptor(func() (err error) {
-		db, err = engine.Create(n.path(name), n.engineOptions(name))
+		db, err = engine.Create(n.path(name), o)
 		return err
 	})
 	if err != nil {
@@ -48,7 +49,7 @@ func (n *Node) create(name string) error {
 	}
 	n.refusals.forget(name)
 	n.metrics.opened.Inc()
-	t := n.newTenant(name, db)
+	t := n.newTenant(name, db, feed)
 	n.makeRoom(0)
 	n.registry.put(t)
 	return nil

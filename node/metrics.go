@@ -34,6 +34,13 @@ func newMetrics(n *Node) *metricSet {
 	gauge("fenec_tenants_open_max", func() float64 { return float64(n.budget.tenants) })
 	gauge("fenec_memory_bytes", func() float64 { return float64(n.budget.memory.Load()) })
 	gauge("fenec_memory_max_bytes", func() float64 { return float64(n.budget.ceiling) })
+	gauge("fenec_requests_waiting", func() float64 { return float64(n.waiting.Load()) })
+	gauge("fenec_replication_buffer_max_bytes", func() float64 { return float64(n.config.Replication) })
+	gauge("fenec_replication_buffer_bytes", func() float64 {
+		held := int64(0)
+		n.eachOpen(func(t *tenant) { held += t.feed.Bytes() })
+		return float64(held)
+	})
 	gauge("fenec_storage_failed", func() float64 {
 		failed := 0.0
 		n.eachOpen(func(t *tenant) {

@@ -61,6 +61,7 @@ type Node struct {
 	ending   sync.RWMutex // held for reading while a tenant is being opened
 	ended    bool         // no tenant is opened any more
 	stopping atomic.Bool
+	waiting  atomic.Int64  // requests held until something happens
 	stop     chan struct{} // ends the goroutines of the node
 	stopped  sync.WaitGroup
 	shutdown func(context.Context) error
@@ -170,7 +171,8 @@ func (n *Node) serveFile(file string) error {
 	if n.lock, err = engine.LockFile(n.fs, file); n.mustLock(err) {
 		return fmt.Errorf("cannot lock %s: %s", file, vfs.Reason(err))
 	}
-	db, err := n.openOrCreate(file)
+	o, feed := n.engineOptions("")
+	db, err := n.openOrCreate(file, o)
 	if err != nil {
 		hint := ""
 		if fail.KindOf(err) == fail.Damaged {
@@ -178,16 +180,16 @@ func (n *Node) serveFile(file string) error {
 		}
 		return errors.Join(fmt.Errorf("cannot open %s: %s%s", file, vfs.Reason(err), hint), n.unlock())
 	}
-	n.single = n.newTenant("", db)
+	n.single = n.newTenant("", db, feed)
 	return nil
 }
 
-func (n *Node) openOrCreate(path string) (*engine.DB, error) {
+func (n *Node) openOrCreate(path string, o engine.Options) (*engine.DB, error) {
 	_, err := n.fs.Stat(path)
 	if errors.Is(err, os.ErrNotExist) && !n.config.ReadOnly {
-		return engine.Create(path, n.engineOptions(""))
+		return engine.Create(path, o)
 	}
-	return engine.Open(path, n.engineOptions(""))
+	return engine.Open(path, o)
 }
 
 // Serve answers the connections of a listener until Shutdown, and then returns nil.

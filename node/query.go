@@ -28,6 +28,9 @@ func (c *call) query() http1.Answer {
 		return c.node.answerError(c.request, err)
 	}
 	st := engine.Statement{Text: text, Params: c.params}
+	if _, err := c.judge(st); err != nil {
+		return c.node.answerError(c.request, err)
+	}
 	var a http1.Answer
 	if _, err = c.checkGrowth(st); err != nil {
 		a, err = c.ranBefore(err)
@@ -49,6 +52,9 @@ func (c *call) batch() http1.Answer {
 	statements, err := c.readBatch(body)
 	if err != nil {
 		return c.failedBatch(err, 0, len(statements))
+	}
+	if at, err := c.judge(statements...); err != nil {
+		return c.failedBatch(err, 0, at)
 	}
 	if at, full := c.checkGrowth(statements...); full != nil {
 		a, err := c.ranBefore(full)
@@ -104,7 +110,7 @@ func (c *call) answerBatch(results []engine.Result) http1.Answer {
 			body = append(body, ',')
 		}
 		body = appendResult(body, &results[i])
-		if results[i].Wrote {
+		if results[i].Wrote || c.marked {
 			a.Headers = writeHeaders(&results[i])
 		}
 	}

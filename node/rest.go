@@ -66,7 +66,7 @@ func (c *call) found(res *engine.Result) http1.Answer {
 	if c.counting() && len(body) > 2 {
 		body = body[1 : len(body)-1] // the one row, out of its list
 	}
-	return http1.Answer{Status: 200, Headers: http1.JSON, Body: body}
+	return http1.Answer{Status: 200, Headers: c.head(res), Body: body}
 }
 
 // appendClauses appends what a query string says of the rows of one level.

@@ -152,6 +152,9 @@ var (
 	routeQuery       = route{methodPost, (*call).query}
 	routeBatch       = route{methodPost, (*call).batch}
 	routeSchema      = route{methodGet, (*call).schema}
+	routeChanges     = route{methodGet, (*call).changes}
+	routeConsumers   = route{methodGet, (*call).consumers}
+	routeConsumer    = route{methodPost | methodDelete, (*call).consumer}
 	routeStats       = route{methodGet | methodDelete, (*call).statementStats}
 	routeCollection  = route{methodGet | methodPost | methodPatch | methodDelete, (*call).collection}
 	routeAll         = route{methodPatch | methodDelete, (*call).collection}
@@ -160,18 +163,8 @@ var (
 
 // laterPaths are the paths of a tenant's surface that this version does not have.
 var laterPaths = map[string]string{
-	"_changes":     "change data capture, /_changes,",
 	"_whoami":      "/_whoami",
 	"_replication": "replication",
-}
-
-// laterHeaders are the request headers, in lower case, that ask for something this version does not have. Ignoring
-// one would promise what is not kept.
-var laterHeaders = map[string]string{
-	"fenec-after":   "waiting for a change, Fenec-After,",
-	"fenec-history": "waiting for a change of a history, Fenec-History,",
-	"fenec-wait":    "waiting, Fenec-Wait,",
-	"fenec-read":    "a read-only request, Fenec-Read,",
 }
 
 func later(what string) error {
@@ -185,8 +178,8 @@ func errNoRoute() noRoute { return noRoute{} }
 
 func (noRoute) answer() http1.Answer { return http1.ErrorAnswer(404, "there is nothing at this path") }
 
-// findRoute is the route of a path below a tenant. A collection's name, where the path has one, is still escaped.
-func findRoute(path segments) (where *route, collection []byte, err error) {
+// findRoute is the route of a path below a tenant. The name in the path, of a collection or a consumer, is still escaped.
+func findRoute(path segments) (where *route, name []byte, err error) {
 	if path.count == 0 {
 		return &routeRoot, nil, nil
 	}
@@ -208,8 +201,16 @@ func findRoute(path segments) (where *route, collection []byte, err error) {
 		return where, nil, nil
 	}
 	if first[0] == '_' {
-		if string(first) == "_stats" && path.count == 2 && string(path.at[1]) == "statements" {
+		switch {
+		case string(first) == "_stats" && path.count == 2 && string(path.at[1]) == "statements":
 			return &routeStats, nil, nil
+		case string(first) == "_changes" && path.count == 1:
+			return &routeChanges, nil, nil
+		case string(first) == "_changes" && path.count <= 3 && string(path.at[1]) == "consumers":
+			if path.count == 2 {
+				return &routeConsumers, nil, nil
+			}
+			return &routeConsumer, path.at[2], nil
 		}
 		if what, ok := laterPaths[string(first)]; ok {
 			return nil, nil, later(what)
@@ -239,7 +240,8 @@ func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
 		return n.unauthorized(r)
 	}
 	path := splitPath(below)
-	where, collection, err := findRoute(path)
+	var asked position
+	where, named, err := findRoute(path)
 	if err == nil && where == nil {
 		return errNoRoute().answer()
 	}
@@ -247,7 +249,7 @@ func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
 		if a, done := checkMethod(r, where.methods); done {
 			return a
 		}
-		err = checkHeaders(r)
+		asked, err = readPosition(r.Headers)
 	}
 	if err != nil {
 		return n.answerError(r, err)
@@ -259,18 +261,34 @@ func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
 	defer n.release(t)
 	c := newCall(n, r, t)
 	defer c.free()
-	if methodOf(r.Method) != methodGet {
-		if err := c.takeKey(); err != nil {
-			return n.answerError(r, err)
-		}
-	}
-	if collection != nil {
-		if err := c.nameCollection(collection); err != nil {
-			return n.answerError(r, err)
-		}
-		c.all = where == &routeAll
+	c.position = asked
+	if err := c.begin(where, named); err != nil {
+		return n.answerError(r, err)
 	}
 	return where.serve(c)
+}
+
+// begin reads what a request says beside its path and its body, and holds it until its position is reached. Whether a
+// statement writes, its route finds out.
+func (c *call) begin(where *route, named []byte) (err error) {
+	if methodOf(c.request.Method) != methodGet {
+		err = c.takeKey()
+		if err == nil && where != &routeQuery && where != &routeBatch {
+			err = c.mayWrite()
+		}
+	}
+	switch {
+	case err != nil || named == nil:
+	case where == &routeConsumer:
+		c.name, c.values, err = unescape(c.values, named, false)
+	default:
+		err = c.nameCollection(named)
+		c.all = where == &routeAll
+	}
+	if err == nil && methodOf(c.request.Method) == methodGet {
+		err = c.await()
+	}
+	return err
 }
 
 // enter acquires the tenant of a request. A body is read first, so that a client that is slow to send it keeps nobody
@@ -302,19 +320,6 @@ func (n *Node) enterSingle(r *http1.Request) error {
 	}
 	if !n.single.enter() {
 		return errStopping()
-	}
-	return nil
-}
-
-// checkHeaders refuses the headers of later versions by name.
-func checkHeaders(r *http1.Request) error {
-	for i := range r.Headers {
-		name := r.Headers[i].Name
-		if len(name) > 6 && name[0]|0x20 == 'f' && name[5] == '-' {
-			if what, ok := laterHeaders[strings.ToLower(string(name))]; ok {
-				return later(what)
-			}
-		}
 	}
 	return nil
 }

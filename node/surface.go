@@ -11,6 +11,7 @@ import (
 
 // root is GET /: the version and the names of the collections.
 func (c *call) root() http1.Answer {
+	headers := c.headNow()
 	body := append(c.request.Scratch(), `{"fenec":`...)
 	body = doc.AppendQuoted(body, []byte(c.node.config.Version))
 	body = append(body, `,"collections":[`...)
@@ -20,26 +21,33 @@ func (c *call) root() http1.Answer {
 		}
 		body = doc.AppendQuoted(body, []byte(info.Schema.Name))
 	}
-	return http1.Answer{Status: 200, Headers: http1.JSON, Body: append(body, "]}"...)}
+	return http1.Answer{Status: 200, Headers: headers, Body: append(body, "]}"...)}
 }
 
 // collections is GET /collections: the schemas with their counts of documents.
 func (c *call) collections() http1.Answer {
-	return http1.Answer{Status: 200, Headers: http1.JSON, Body: c.appendSchemas(c.request.Scratch(), true)}
+	headers := c.headNow()
+	return http1.Answer{Status: 200, Headers: headers, Body: c.appendSchemas(c.request.Scratch(), true)}
 }
 
 // schema is GET /_schema: the schemas, or with as=fenecql the statements that make them, one a line.
 func (c *call) schema() http1.Answer {
+	headers := c.headNow()
 	switch string(c.request.Query) {
 	case "", "as=json":
-		return http1.Answer{Status: 200, Headers: http1.JSON, Body: c.appendSchemas(c.request.Scratch(), false)}
+		return http1.Answer{Status: 200, Headers: headers, Body: c.appendSchemas(c.request.Scratch(), false)}
 	case "as=fenecql":
-		return http1.Answer{Status: 200, Headers: plainText, Body: c.appendStatements(c.request.Scratch())}
+		return http1.Answer{Status: 200, Headers: withType(headers, plainText), Body: c.appendStatements(c.request.Scratch())}
 	}
 	return c.node.answerError(c.request, fail.New(fail.Invalid, "want as=json or as=fenecql, got %s", quoted(c.request.Query)))
 }
 
 var plainText = []http1.Header{{Name: []byte("Content-Type"), Value: []byte("text/plain; charset=utf-8")}}
+
+// withType is a head of positionHeaders or http1.JSON whose content is of another type, which is the first of as.
+func withType(head, as []http1.Header) []http1.Header {
+	return append(as[:1:1], head[1:]...)
+}
 
 func (c *call) appendSchemas(dst []byte, counts bool) []byte {
 	dst = append(dst, '[')

@@ -11,6 +11,7 @@ import (
 	"fenec/engine"
 	"fenec/engine/fail"
 	"fenec/internal/vfs"
+	"fenec/replication"
 )
 
 const fileSuffix = ".fenec"
@@ -22,6 +23,7 @@ const closing = -1 << 40
 type tenant struct {
 	name   string // empty for the one database of a node over a file
 	db     *engine.DB
+	feed   *replication.Feed
 	uses   atomic.Int64 // requests in it, and closing once it is being closed
 	last   atomic.Int64 // when the last request left, in nanoseconds of the node's clock
 	memory atomic.Int64 // bytes it held when last measured
@@ -31,8 +33,8 @@ type tenant struct {
 	left chan struct{} // wakes whoever waits for the last request to leave
 }
 
-func (n *Node) newTenant(name string, db *engine.DB) *tenant {
-	t := &tenant{name: name, db: db, gone: make(chan struct{}), left: make(chan struct{}, 1)}
+func (n *Node) newTenant(name string, db *engine.DB, feed *replication.Feed) *tenant {
+	t := &tenant{name: name, db: db, feed: feed, gone: make(chan struct{}), left: make(chan struct{}, 1)}
 	t.last.Store(n.clock().UnixNano())
 	n.measure(t)
 	return t
@@ -133,15 +135,16 @@ func (n *Node) openLocked(name string) (*tenant, error) {
 	n.makeRoom(size)
 	var h *hold
 	var db *engine.DB
+	o, feed := n.engineOptions(name)
 	err := n.withDescriptor(func() (err error) {
 		if h, err = n.readHold(name); err == nil {
-			db, err = engine.Open(path, n.engineOptions(name))
+			db, err = engine.Open(path, o)
 		}
 		return err
 	})
 	var t *tenant
 	if err == nil {
-		t, err = n.newHeldTenant(name, db, h)
+		t, err = n.newHeldTenant(name, db, feed, h)
 	}
 	if err != nil {
 		n.budget.open.Add(-1)
@@ -152,14 +155,14 @@ func (n *Node) openLocked(name string) (*tenant, error) {
 }
 
 // newHeldTenant is newTenant for a tenant that h holds, nil for none. It closes the database where it fails.
-func (n *Node) newHeldTenant(name string, db *engine.DB, h *hold) (*tenant, error) {
+func (n *Node) newHeldTenant(name string, db *engine.DB, feed *replication.Feed, h *hold) (*tenant, error) {
 	if h != nil {
 		if _, err := db.Freeze(); err != nil {
 			db.Close() // nothing was written to it
 			return nil, err
 		}
 	}
-	t := n.newTenant(name, db)
+	t := n.newTenant(name, db, feed)
 	t.hold.Store(h)
 	return t, nil
 }
@@ -195,7 +198,7 @@ func (n *Node) closeTenant(t *tenant) error {
 
 // measure asks the engine what the tenant holds and keeps the node's sum. It answers the bytes.
 func (n *Node) measure(t *tenant) int64 {
-	now := t.db.Stats().MemoryBytes
+	now := t.db.Stats().MemoryBytes + t.feed.Bytes()
 	n.budget.memory.Add(now - t.memory.Swap(now))
 	return now
 }

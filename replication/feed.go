@@ -90,6 +90,13 @@ func (f *Feed) Landed(b engine.Landed) {
 	f.wake(Landed)
 }
 
+// Relocated is engine.Feed's.
+func (f *Feed) Relocated(segment int, memory []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.relocate(segment, memory)
+}
+
 // Undone is engine.Feed's.
 func (f *Feed) Undone(first wal.Ticket) {
 	f.mu.Lock()

@@ -33,9 +33,9 @@ func (f *Feed) add(b engine.Landed) {
 	size := len(b.Memory) - b.Start
 	if n := len(f.spans); n > 0 {
 		s := &f.spans[n-1]
-		if !s.own && s.segment == b.Segment && s.start+len(s.data) == b.Start && (s.ticket == 0) == (b.Ticket == 0) {
+		if s.isFollowedBy(&b) {
 			if unsafe.SliceData(b.Memory[s.start:]) != unsafe.SliceData(s.data) {
-				f.relocate(b)
+				f.relocate(b.Segment, b.Memory)
 			}
 			if len(s.data)+size <= spanSize {
 				s.data = b.Memory[s.start:len(b.Memory):len(b.Memory)]
@@ -51,15 +51,26 @@ func (f *Feed) add(b engine.Landed) {
 	})
 }
 
-// relocate has the spans of a segment that has grown point to where it is now, so that where it was can go.
-func (f *Feed) relocate(b engine.Landed) {
+// isFollowedBy tells that a block lies right behind s, and that no ticket in between was another record's.
+func (s *span) isFollowedBy(b *engine.Landed) bool {
+	next := s.ticket
+	if next > 0 {
+		next += wal.Ticket(s.blocks)
+	}
+	return !s.own && s.segment == b.Segment && s.start+len(s.data) == b.Start && next == b.Ticket
+}
+
+// relocate has the spans of a segment point to where that is now, so that where it was can go.
+func (f *Feed) relocate(segment int, memory []byte) {
 	for i := len(f.spans) - 1; i >= 0; i-- {
 		s := &f.spans[i]
-		if s.own || s.segment != b.Segment {
+		if s.own || s.segment < segment {
 			return
 		}
-		end := s.start + len(s.data)
-		s.data = b.Memory[s.start:end:end]
+		if s.segment == segment {
+			end := s.start + len(s.data)
+			s.data = memory[s.start:end:end]
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package router
 
 import (
 	"bytes"
+	"errors"
 	"strconv"
 	"time"
 
@@ -10,6 +11,9 @@ import (
 
 // maxWait bounds what a request may add to the time a node is allowed to keep silent. Nodes cut longer waits.
 const maxWait = 60 * time.Second
+
+// afterWait is how long a node holds a read for its position where the request does not say.
+const afterWait = 5 * time.Second
 
 // appendRequest appends a request as a node gets it: the line and the headers as they came, less those that end here,
 // a length where the body came in chunks, and the router's mark. The body is not part of it.
@@ -55,9 +59,14 @@ func repeatable(r *http1.Request) bool {
 	return len(r.Get("Idempotency-Key")) > 0
 }
 
-// waits is how long a request asks its node to hold it: Fenec-Wait, or wait in the query.
+// waits is how long a request asks its node to hold it: Fenec-Wait, what a Fenec-After without one waits, or wait in the
+// query.
 func waits(r *http1.Request) time.Duration {
-	wait := parseWait(r.Get("Fenec-Wait"))
+	text := r.Get("Fenec-Wait")
+	wait := parseWait(text)
+	if text == nil && r.Get("Fenec-After") != nil {
+		wait = afterWait
+	}
 	for query := r.Query; len(query) > 0; {
 		var pair []byte
 		pair, query, _ = bytes.Cut(query, []byte{'&'})
@@ -73,8 +82,8 @@ func parseWait(text []byte) time.Duration {
 	if len(text) == 0 {
 		return 0
 	}
-	if ms, err := strconv.ParseInt(string(text), 10, 32); err == nil {
-		return max(0, time.Duration(ms)*time.Millisecond)
+	if ms, err := strconv.ParseUint(string(text), 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(ms, uint64(maxWait.Milliseconds()))) * time.Millisecond
 	}
 	d, err := time.ParseDuration(string(text))
 	if err != nil {

@@ -8,6 +8,9 @@ import (
 // value has lost the blanks around it.
 type Header struct{ Name, Value []byte }
 
+// Is reports whether that is the header's name, which is written in lower case, in any case.
+func (h *Header) Is(name string) bool { return foldEqual(h.Name, name) }
+
 // headParser reads the lines of a head in one pass. It can stop at any byte and
 // go on once there are more; the bytes seen must stay where they are meanwhile,
 // or reset must follow.

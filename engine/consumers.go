@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/wal"
+)
+
+// Consumer is one reader of the changes whose cursor the database keeps.
+type Consumer struct {
+	Name  string
+	Since uint64 // the change it has taken in everything up to
+}
+
+const (
+	// MaxConsumers is how many consumers a database keeps.
+	MaxConsumers = 1000
+	// MaxConsumerName is how many characters the name of one has at most.
+	MaxConsumerName = 128
+)
+
+// consumersName is the collection of the consumers: a document each.
+const consumersName = "_consumers"
+
+// The slots of consumersName.
+const (
+	consumerName = iota
+	consumerSince
+	consumerSlots
+)
+
+// consumerSchema is what consumersName is made with, as a first consumer comes.
+var consumerSchema = &doc.Schema{
+	Name: consumersName, Slots: consumerSlots,
+	Fields: []doc.Field{
+		{Name: "name", Type: doc.Type{Kind: doc.TypeText}, Slot: consumerName},
+		{Name: "since", Type: doc.Type{Kind: doc.TypeInt}, Slot: consumerSince},
+	},
+}
+
+// Consumers lists the consumers by name.
+func (db *DB) Consumers() ([]Consumer, error) {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	if db.closed {
+		return nil, errClosed()
+	}
+	var all []Consumer
+	db.eachConsumer(func(_ int64, c Consumer) bool {
+		all = append(all, c)
+		return true
+	})
+	slices.SortFunc(all, func(a, b Consumer) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// Consumer is the consumer of that name; fail.NotFound where there is none.
+func (db *DB) Consumer(name string) (Consumer, error) {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	if db.closed {
+		return Consumer{}, errClosed()
+	}
+	id, c := db.consumer(name)
+	if id == 0 {
+		return Consumer{}, errConsumer(name)
+	}
+	return c, nil
+}
+
+// SetConsumer puts a consumer's cursor where it says, making the consumer where there is none. It is a write as any,
+// under a key where o is not nil.
+func (db *DB) SetConsumer(o *Once, c Consumer) (Result, *Kept, error) {
+	if err := checkConsumerName(c.Name); err != nil {
+		return Result{}, nil, err
+	}
+	return db.writeOwn(o, func(x *tx) error {
+		t := db.tables[consumersName]
+		if t == nil {
+			if err := x.CreateCollection(consumerSchema); err != nil {
+				return err
+			}
+			t = db.tables[consumersName]
+		}
+		id, _ := db.consumer(c.Name)
+		if id == 0 {
+			if t.Len() >= MaxConsumers {
+				return fail.New(fail.Conflict, "a tenant has at most %d consumers: delete one that is no longer used", MaxConsumers)
+			}
+			if id = x.NextID(consumersName); id == 0 {
+				return fail.New(fail.TooLarge, "the collection %s has no ids left", consumersName)
+			}
+		}
+		row, err := consumerDocument(id, c)
+		if err != nil {
+			return err
+		}
+		return x.Put(consumersName, row)
+	})
+}
+
+// DeleteConsumer forgets a consumer; fail.NotFound where there is none.
+func (db *DB) DeleteConsumer(o *Once, name string) (Result, *Kept, error) {
+	return db.writeOwn(o, func(x *tx) error {
+		id, _ := db.consumer(name)
+		if id == 0 {
+			return errConsumer(name)
+		}
+		return x.Delete(consumersName, id)
+	})
+}
+
+// writeOwn runs a write to a collection of the database's own as one block, as durable as any write once it returns.
+func (db *DB) writeOwn(o *Once, write func(x *tx) error) (Result, *Kept, error) {
+	if kept, err := db.RanBefore(o); kept != nil || err != nil {
+		return Result{}, kept, err
+	}
+	res, kept, ticket, err := db.stageOwn(o, write)
+	if err == nil {
+		err = db.commit(ticket)
+	}
+	return res, kept, err
+}
+
+// stageOwn is stageStatement for writeOwn.
+func (db *DB) stageOwn(o *Once, write func(x *tx) error) (Result, *Kept, wal.Ticket, error) {
+	db.writer.Lock()
+	defer db.writer.Unlock()
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	now := db.opts.Clock()
+	if kept, err := db.keptLocked(o, now); kept != nil || err != nil {
+		return Result{}, kept, db.last, err
+	}
+	if err := db.writableLocked(); err != nil {
+		return Result{}, nil, 0, err
+	}
+	db.tx.begin(now, nil)
+	defer db.tx.end()
+	if err := write(&db.tx); err != nil {
+		return Result{}, nil, 0, err
+	}
+	results := []Result{{Wrote: true, Seq: db.seq, History: db.historyText}}
+	if o != nil {
+		if err := db.tx.keep(o, results); err != nil {
+			return Result{}, nil, 0, err
+		}
+	}
+	return results[0], nil, db.tx.land(), nil
+}
+
+// consumer finds a consumer and the id of its document; 0 where there is none. It needs the lock, shared or not.
+func (db *DB) consumer(name string) (id int64, found Consumer) {
+	db.eachConsumer(func(at int64, c Consumer) bool {
+		if c.Name == name {
+			id, found = at, c
+		}
+		return id == 0
+	})
+	return id, found
+}
+
+func (db *DB) eachConsumer(fn func(id int64, c Consumer) bool) {
+	t := db.tables[consumersName]
+	if t == nil {
+		return
+	}
+	t.Ascend(1, func(d doc.Document) bool {
+		name, since := d.Field(consumerName).Value(), d.Field(consumerSince).Value()
+		return fn(d.ID(), Consumer{string(name.B), since.N})
+	})
+}
+
+func consumerDocument(id int64, c Consumer) (doc.Document, error) {
+	values := [consumerSlots]doc.Value{
+		consumerName:  doc.TextValue([]byte(c.Name)),
+		consumerSince: doc.IntValue(int64(c.Since)),
+	}
+	var b doc.Builder
+	b.Reset(consumerSlots)
+	for _, f := range consumerSchema.Fields {
+		if err := b.Set(f.Slot, f.Type, values[f.Slot], "field "+f.Name); err != nil {
+			return nil, err
+		}
+	}
+	return b.AppendTo(nil, id), nil
+}
+
+func checkConsumerName(name string) error {
+	if len(name) == 0 || len(name) > MaxConsumerName {
+		return fail.New(fail.Invalid, "the name of a consumer has 1 to %d characters, got %d", MaxConsumerName, len(name))
+	}
+	if strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c > '~' }) {
+		return fail.New(fail.Invalid, "the name of a consumer is printable ASCII, got %q", name)
+	}
+	return nil
+}
+
+func errConsumer(name string) error {
+	return fail.New(fail.NotFound, "there is no consumer %q", name)
+}

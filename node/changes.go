@@ -1,0 +1,276 @@
+package node
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"time"
+
+	"fenec/engine"
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/internal/http1"
+	"fenec/replication"
+)
+
+const (
+	// defaultChanges and maxChanges are how many changes a page has at most, where the request does not say and at all.
+	defaultChanges = 1000
+	maxChanges     = 10_000
+	// pageBytes is the length at which a page ends though more changes would fit it, in bytes.
+	pageBytes = 8 << 20
+	// readChanges is how many bytes of blocks are looked at in one go.
+	readChanges = 256 << 10
+)
+
+// changesQuery is what a request for changes asks for.
+type changesQuery struct {
+	since    uint64
+	from     bool // since is given
+	consumer []byte
+	limit    int
+	wait     time.Duration
+}
+
+// changes is GET /_changes: a line for each change behind a cursor, as far as they are on disk.
+func (c *call) changes() http1.Answer {
+	q := changesQuery{limit: defaultChanges}
+	err := c.readChangesQuery(&q)
+	if err == nil {
+		err = c.findCursor(&q)
+	}
+	if err != nil {
+		return c.answerCursor(err)
+	}
+	p := page{next: q.since, body: c.request.Scratch(), limit: q.limit, names: c.tenant.feed.Names()}
+	if err := c.fill(&p, q.wait); err != nil {
+		return c.answerCursor(err)
+	}
+	headers := withType(positionHeaders(c.tenant.db.Position()), ndjson)
+	headers = append(headers, http1.Header{Name: nextName, Value: strconv.AppendUint(nil, p.next, 10)})
+	return http1.Answer{Status: 200, Headers: headers, Body: p.body}
+}
+
+var (
+	ndjson   = []http1.Header{{Name: []byte("Content-Type"), Value: []byte("application/x-ndjson")}}
+	nextName = []byte("Fenec-Next")
+)
+
+// answerCursor is the answer to a cursor that cannot be served, which says from where on one can be.
+func (c *call) answerCursor(err error) http1.Answer {
+	var gone *replication.Gone
+	var ahead *replication.Ahead
+	switch {
+	case errors.As(err, &gone):
+		body := http1.AppendError(nil, err.Error())
+		body = append(body[:len(body)-1], `,"since":`...)
+		body = append(strconv.AppendUint(body, gone.First, 10), '}')
+		return http1.Answer{Status: 410, Headers: positionHeaders(c.tenant.db.Position()), Body: body}
+	case errors.As(err, &ahead), fail.KindOf(err) == fail.Conflict:
+		a := http1.ErrorAnswer(409, err.Error())
+		a.Headers = positionHeaders(c.tenant.db.Position())
+		return a
+	}
+	return c.node.answerError(c.request, err)
+}
+
+func (c *call) readChangesQuery(q *changesQuery) error {
+	var given [4]bool
+	for rest := c.request.Query; len(rest) > 0; {
+		var pair []byte
+		if pair, rest, _ = bytes.Cut(rest, ampersand); len(pair) == 0 {
+			continue
+		}
+		key, value, _ := bytes.Cut(pair, equals)
+		var err error
+		if key, c.values, err = unescape(c.values, key, true); err != nil {
+			return err
+		}
+		if value, c.values, err = unescape(c.values, value, true); err != nil {
+			return err
+		}
+		which, err := q.read(string(key), value)
+		if err != nil {
+			return err
+		}
+		if given[which] {
+			return fail.New(fail.Invalid, "%s is given twice", key)
+		}
+		given[which] = true
+	}
+	if q.from && q.consumer != nil {
+		return fail.New(fail.Invalid, "since and consumer exclude each other: a consumer has a cursor of its own")
+	}
+	return nil
+}
+
+// read reads one key of the query and answers which it is.
+func (q *changesQuery) read(key string, value []byte) (which int, err error) {
+	switch key {
+	case "since":
+		q.from = true
+		q.since, err = parseChange("since", value)
+		return 0, err
+	case "limit":
+		n, notNumber := strconv.Atoi(string(value))
+		if notNumber != nil || n < 1 || n > maxChanges {
+			return 0, fail.New(fail.Invalid, "limit wants a number from 1 to %d, got %s", maxChanges, quoted(value))
+		}
+		q.limit = n
+		return 1, nil
+	case "wait":
+		q.wait, err = parseWait("wait", value)
+		return 2, err
+	case "consumer":
+		q.consumer = value
+		return 3, nil
+	}
+	return 0, fail.New(fail.Invalid, "%s is no key of /_changes, which has since, limit, wait and consumer", quoted([]byte(key)))
+}
+
+// findCursor finds where the page begins, and whether it can.
+func (c *call) findCursor(q *changesQuery) error {
+	feed := c.tenant.feed
+	switch {
+	case q.consumer != nil:
+		consumer, err := c.tenant.db.Consumer(string(q.consumer))
+		if err != nil {
+			return err
+		}
+		q.since = consumer.Since
+	case !q.from:
+		if err := feed.Cover(); err != nil {
+			return err
+		}
+		q.since = feed.End(replication.Durable)
+	}
+	return c.checkCursor(q.since)
+}
+
+// checkCursor tells whether a cursor can be served. Where the request names a history and no position to wait for, it is
+// the one that the cursor is of.
+func (c *call) checkCursor(since uint64) error {
+	if c.history != nil && !c.named {
+		switch stands, err := c.tenant.db.Stands(since, c.history); {
+		case err != nil:
+			return err
+		case stands == engine.Apart:
+			_, history := c.tenant.db.Position()
+			return fail.New(fail.Conflict, "change %d of history %s is none of this copy's, whose history is %s", since, c.history, history)
+		}
+	}
+	return c.tenant.feed.Check(since)
+}
+
+// fill reads the page, and waits where there is nothing to put on it.
+func (c *call) fill(p *page, wait time.Duration) error {
+	feed := c.tenant.feed
+	var timer *time.Timer
+	for {
+		moved := feed.Moved(replication.Durable)
+		if err := feed.Cover(); err != nil {
+			return err
+		}
+		if err := p.read(feed); err != nil || p.lines > 0 || wait == 0 {
+			return err
+		}
+		if timer == nil {
+			timer = time.NewTimer(wait)
+			defer timer.Stop()
+		}
+		switch c.pause(moved, timer) {
+		case waitOver, waitStopping, waitLeft:
+			return nil
+		case waitGone:
+			return errLeaving(c.tenant.name)
+		}
+	}
+}
+
+// page is a page of changes being made.
+type page struct {
+	next   uint64 // the cursor behind what is on it
+	body   []byte
+	lines  int
+	limit  int
+	names  *replication.Names
+	blocks []replication.Block
+}
+
+// read adds what there is behind the page, whole blocks as far as they fit. Only of a block that alone would not fit, a
+// part is taken.
+func (p *page) read(feed *replication.Feed) (err error) {
+	for {
+		p.blocks, err = feed.Read(p.blocks[:0], p.next, replication.Durable, readChanges)
+		if err != nil || len(p.blocks) == 0 {
+			return err
+		}
+		for _, b := range p.blocks {
+			if more, err := p.add(b); err != nil || !more {
+				return err
+			}
+		}
+	}
+}
+
+// add adds the changes of a block behind p.next. more is false where the page is full.
+func (p *page) add(b replication.Block) (more bool, err error) {
+	lines, length := p.lines, len(p.body)
+	seq, at := b.Before, b.Record.At()
+	err = b.Record.Changes(func(one *engine.Change) error {
+		seq++
+		schema := p.names.Schema(one, seq)
+		switch {
+		case seq <= p.next:
+		case schema == nil:
+			return &replication.Gone{First: b.After} // the file was rewritten just now, and the block let go of
+		case engine.IsServers(schema.Name):
+		case p.lines == p.limit || len(p.body) >= pageBytes:
+			return errFull
+		default:
+			p.body = appendChange(p.body, one, schema, seq, at)
+			p.lines++
+		}
+		return nil
+	})
+	switch {
+	case err == nil:
+		p.next = b.After
+		return true, nil
+	case !errors.Is(err, errFull):
+		return false, err
+	case lines > 0:
+		p.lines, p.body = lines, p.body[:length]
+	default:
+		p.next = seq - 1
+	}
+	return false, nil
+}
+
+var errFull = errors.New("the page is full")
+
+// ops are what changes are called.
+var ops = map[engine.ChangeOp]string{
+	engine.Put: "put", engine.Deleted: "del", engine.Created: "create", engine.Altered: "alter", engine.Dropped: "drop",
+}
+
+// appendChange appends the line of one change.
+func appendChange(dst []byte, one *engine.Change, schema *doc.Schema, seq uint64, at int64) []byte {
+	dst = strconv.AppendUint(append(dst, `{"seq":`...), seq, 10)
+	dst = strconv.AppendInt(append(dst, `,"at":`...), at, 10)
+	dst = doc.AppendQuoted(append(dst, `,"collection":`...), []byte(schema.Name))
+	dst = append(append(append(dst, `,"op":"`...), ops[one.Op]...), '"')
+	if one.Op == engine.Put || one.Op == engine.Deleted {
+		dst = strconv.AppendInt(append(dst, `,"id":`...), one.ID, 10)
+	}
+	if one.Op == engine.Put {
+		dst = strconv.AppendInt(append(dst, `,"doc":{"id":`...), one.ID, 10)
+		for i := range schema.Fields {
+			f := &schema.Fields[i]
+			dst = doc.AppendQuoted(append(dst, ','), []byte(f.Name))
+			dst = doc.AppendJSON(append(dst, ':'), one.Doc.Field(f.Slot))
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, "}\n"...)
+}

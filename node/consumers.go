@@ -1,0 +1,138 @@
+package node
+
+import (
+	"bytes"
+
+	"fenec/engine"
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/internal/http1"
+	"fenec/replication"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// consumers is GET /_changes/consumers.
+func (c *call) consumers() http1.Answer {
+	headers := c.headNow()
+	if err := c.tenant.feed.Cover(); err != nil {
+		return c.node.answerError(c.request, err)
+	}
+	all, err := c.tenant.db.Consumers()
+	if err != nil {
+		return c.node.answerError(c.request, err)
+	}
+	body := append(c.request.Scratch(), '[')
+	for i, one := range all {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		behind, err := c.tenant.feed.Behind(one.Since)
+		if err != nil {
+			return c.node.answerError(c.request, err)
+		}
+		body = appendConsumer(body, one)
+		body = appendNumber(append(body[:len(body)-1], ','), "behind", int64(behind))
+		body = append(body, '}')
+	}
+	return http1.Answer{Status: 200, Headers: headers, Body: append(body, ']')}
+}
+
+func appendConsumer(dst []byte, one engine.Consumer) []byte {
+	dst = doc.AppendQuoted(append(dst, `{"name":`...), []byte(one.Name))
+	dst = append(appendNumber(append(dst, ','), "since", int64(one.Since)), '}')
+	return dst
+}
+
+// consumer is POST and DELETE /_changes/consumers/K.
+func (c *call) consumer() http1.Answer {
+	var a http1.Answer
+	var err error
+	if c.request.Method == "POST" {
+		a, err = c.commitConsumer()
+	} else {
+		a, err = c.writeConsumer(func(o *engine.Once) (engine.Result, *engine.Kept, error) {
+			return c.tenant.db.DeleteConsumer(o, string(c.name))
+		}, func(res *engine.Result) http1.Answer {
+			return http1.Answer{Status: 204, Headers: positionHeaders(res.Seq, res.History)[1:]}
+		})
+	}
+	if err != nil {
+		return c.answerCursor(err)
+	}
+	return a
+}
+
+// commitConsumer makes a consumer or moves its cursor. Without a cursor one that is there stays where it is.
+func (c *call) commitConsumer() (http1.Answer, error) {
+	one := engine.Consumer{Name: string(c.name)}
+	since, given, err := c.readCursor()
+	switch {
+	case err != nil:
+	case given:
+		one.Since, err = since, c.checkCursor(since)
+	default:
+		one.Since, err = c.presentCursor(one.Name)
+	}
+	if err != nil {
+		return http1.Answer{}, err
+	}
+	return c.writeConsumer(func(o *engine.Once) (engine.Result, *engine.Kept, error) {
+		return c.tenant.db.SetConsumer(o, one)
+	}, func(res *engine.Result) http1.Answer {
+		return http1.Answer{
+			Status: 200, Headers: positionHeaders(res.Seq, res.History), Body: appendConsumer(c.request.Scratch(), one),
+		}
+	})
+}
+
+// readCursor reads a body of {"since": n}, which may be left out.
+func (c *call) readCursor() (since uint64, given bool, err error) {
+	body, err := c.request.Body(http1.MaxBody)
+	if err != nil || len(bytes.TrimSpace(body)) == 0 {
+		return 0, false, err
+	}
+	var cursor struct {
+		Since jsontext.Value `json:"since"`
+	}
+	if err := json.Unmarshal(body, &cursor, json.RejectUnknownMembers(true)); err != nil {
+		return 0, false, fail.New(fail.Invalid, `want an object {"since": n}, n the number of a change, or no body`)
+	}
+	if cursor.Since == nil {
+		return 0, false, nil
+	}
+	since, err = parseChange("since", cursor.Since)
+	return since, true, err
+}
+
+// presentCursor is the cursor of a consumer, or where a new one begins: at the last change on disk.
+func (c *call) presentCursor(name string) (uint64, error) {
+	one, err := c.tenant.db.Consumer(name)
+	if fail.KindOf(err) != fail.NotFound {
+		return one.Since, err
+	}
+	if err := c.tenant.feed.Cover(); err != nil {
+		return 0, err
+	}
+	return c.tenant.feed.End(replication.Durable), nil
+}
+
+// writeConsumer runs a write to the consumers, under the request's key where it has one.
+func (c *call) writeConsumer(write func(o *engine.Once) (engine.Result, *engine.Kept, error), answer func(*engine.Result) http1.Answer) (http1.Answer, error) {
+	var o *engine.Once
+	if c.keyed {
+		var err error
+		if o, err = c.once(func(results []engine.Result) http1.Answer { return answer(&results[0]) }); err != nil {
+			return http1.Answer{}, err
+		}
+	}
+	res, kept, err := write(o)
+	switch {
+	case err != nil:
+		return http1.Answer{}, err
+	case kept != nil:
+		return replay(kept), nil
+	}
+	return answer(&res), nil
+}

@@ -1,0 +1,211 @@
+package node
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"fenec/engine"
+	"fenec/engine/fail"
+	"fenec/internal/http1"
+	"fenec/replication"
+)
+
+const (
+	// afterWait is how long a read waits for its position where the request does not say.
+	afterWait = 5 * time.Second
+	// maxWait is what a longer wait is cut to.
+	maxWait = 30 * time.Second
+)
+
+// position is what the headers of a request say of where it wants to be answered.
+type position struct {
+	asked   bool   // any of the headers is there
+	marked  bool   // Fenec-Read: replica, the request is read-only
+	after   uint64 // Fenec-After, where named
+	named   bool
+	history []byte        // Fenec-History, nil where there is none
+	wait    time.Duration // Fenec-Wait, where waits
+	waits   bool
+}
+
+// readPosition reads the Fenec-... headers of a request. Each may come once.
+func readPosition(headers []http1.Header) (p position, err error) {
+	for i := range headers {
+		h := &headers[i]
+		if len(h.Name) < len("fenec-") || h.Name[0]|0x20 != 'f' || h.Name[5] != '-' {
+			continue
+		}
+		p.asked = true
+		switch {
+		case h.Is("fenec-read"):
+			if p.marked || string(h.Value) != "replica" {
+				return p, fail.New(fail.Invalid, "Fenec-Read has one value, replica, got %s", quoted(h.Value))
+			}
+			p.marked = true
+		case h.Is("fenec-after"):
+			if p.named {
+				return p, fail.New(fail.Invalid, "Fenec-After is given twice")
+			}
+			p.named = true
+			if p.after, err = parseChange("Fenec-After", h.Value); err != nil {
+				return p, err
+			}
+		case h.Is("fenec-history"):
+			if p.history != nil || len(h.Value) == 0 {
+				return p, fail.New(fail.Invalid, "Fenec-History is empty or given twice")
+			}
+			p.history = h.Value
+		case h.Is("fenec-wait"):
+			if p.waits {
+				return p, fail.New(fail.Invalid, "Fenec-Wait is given twice")
+			}
+			p.waits = true
+			if p.wait, err = parseWait("Fenec-Wait", h.Value); err != nil {
+				return p, err
+			}
+		}
+	}
+	return p, nil
+}
+
+// parseChange reads the number of a change.
+func parseChange(what string, text []byte) (uint64, error) {
+	n, err := strconv.ParseUint(string(text), 10, 63)
+	if err != nil || text[0] == '+' {
+		return 0, fail.New(fail.Invalid, "%s wants the number of a change, 0 or above, got %s", what, quoted(text))
+	}
+	return n, nil
+}
+
+// parseWait reads a wait, milliseconds where it is a bare number, and cuts it to maxWait.
+func parseWait(what string, text []byte) (time.Duration, error) {
+	ms, err := strconv.ParseUint(string(text), 10, 64)
+	if err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(ms, uint64(maxWait.Milliseconds()))) * time.Millisecond, nil
+	}
+	d, err := time.ParseDuration(string(text))
+	if err != nil || d < 0 {
+		return 0, fail.New(fail.Invalid, "%s wants milliseconds or a duration such as 5s, got %s", what, quoted(text))
+	}
+	return min(d, maxWait), nil
+}
+
+// behind is a position that was not reached.
+type behind struct {
+	seq     uint64 // where the copy stands
+	history string
+	message string
+}
+
+func (e *behind) Error() string { return e.message }
+
+// behind says where the tenant stands, and why that is not what the request asked for.
+func (c *call) behind(why string) error {
+	seq, history := c.tenant.db.Position()
+	p := &c.position
+	of := "its history"
+	if p.history != nil {
+		of = "history " + string(p.history)
+	}
+	return &behind{seq, history, "this copy stands at change " + strconv.FormatUint(seq, 10) + " of history " + history +
+		": change " + strconv.FormatUint(p.after, 10) + " of " + of + " " + why}
+}
+
+// await holds a read until the tenant stands where the request wants it.
+func (c *call) await() error {
+	p := &c.position
+	if !p.named {
+		return nil
+	}
+	wait := afterWait
+	if p.waits {
+		wait = p.wait
+	}
+	var timer *time.Timer
+	for {
+		moved := c.tenant.feed.Moved(replication.Landed)
+		switch stands, err := c.tenant.db.Stands(p.after, p.history); {
+		case err != nil:
+			return err
+		case stands == engine.Holds:
+			return nil
+		case stands == engine.Apart:
+			return c.behind("is of a branch that this copy is not on")
+		}
+		if timer == nil {
+			timer = time.NewTimer(wait)
+			defer timer.Stop()
+		}
+		switch c.pause(moved, timer) {
+		case waitOver:
+			return c.behind("was not reached within " + wait.String())
+		case waitStopping:
+			return errStopping()
+		case waitGone:
+			return errLeaving(c.tenant.name)
+		case waitLeft:
+			return fail.New(fail.Canceled, "the request was given up")
+		}
+	}
+}
+
+// ended is why a pause ended.
+type ended int
+
+const (
+	waitMoved    ended = iota // there may be something new
+	waitOver                  // the time is over
+	waitLeft                  // the client is gone
+	waitGone                  // the tenant is being moved or deleted
+	waitStopping              // the node is
+)
+
+// pause waits for whatever comes first.
+func (c *call) pause(moved <-chan struct{}, timer *time.Timer) ended {
+	c.node.waiting.Add(1)
+	defer c.node.waiting.Add(-1)
+	select {
+	case <-c.node.stop:
+		return waitStopping
+	case <-moved:
+		return waitMoved
+	case <-timer.C:
+		return waitOver
+	case <-c.tenant.gone:
+		return waitGone
+	case <-c.request.Context().Done():
+		return waitLeft
+	}
+}
+
+func errLeaving(name string) error {
+	return fail.New(fail.Closed, "tenant %s is being moved or deleted, send the request again", name)
+}
+
+// judge holds statements that only read until their position is reached, and refuses those that write where the request
+// says that it does not. It answers which is at fault. What cannot be read is left to the engine.
+func (c *call) judge(statements ...engine.Statement) (at int, err error) {
+	if !c.asked {
+		return 0, nil
+	}
+	for i, st := range statements {
+		if writes, err := c.tenant.db.Writes(st.Text); err != nil {
+			return 0, nil
+		} else if writes {
+			return i, c.mayWrite()
+		}
+	}
+	return 0, c.await()
+}
+
+// mayWrite refuses a write in a request that says it only reads, and one that would wait to find something.
+func (c *call) mayWrite() error {
+	switch {
+	case c.marked:
+		return fail.New(fail.ReadOnly, "the request is marked Fenec-Read: replica and would write")
+	case c.waits && !c.named:
+		return later("a write that waits, Fenec-Wait,")
+	}
+	return nil
+}
