@@ -30,7 +30,8 @@ func (rt *Router) forward(r *http1.Request, name []byte) http1.Answer {
 			return noTenant(string(name))
 		}
 	}
-	ex.silence = rt.transport.silence + waits(r)
+	ex.wait = waits(r)
+	ex.silence = rt.transport.silence + ex.wait
 	answer, away := ex.run(t.node)
 	if away {
 		// The node does not hold the tenant. Where it has moved since it was looked up, its new node answers.
@@ -65,6 +66,7 @@ type exchange struct {
 	request *http1.Request
 	hops    hops
 	body    []byte
+	wait    time.Duration // what the request asks its node to hold it
 	silence time.Duration
 }
 
@@ -94,7 +96,7 @@ func (ex *exchange) run(n *node) (answer http1.Answer, away bool) {
 }
 
 func (ex *exchange) mayRepeat(err *lost) bool {
-	if err.silent || err.garbled || err.gone {
+	if err.silent || err.garbled || err.gone || err.ending {
 		return false
 	}
 	return !err.sent || repeatable(ex.request)
@@ -103,7 +105,11 @@ func (ex *exchange) mayRepeat(err *lost) bool {
 // try sends the request over one connection, which it gives back where it succeeds.
 func (ex *exchange) try(w *wire, l *link) (answer http1.Answer, away bool, failed *lost) {
 	r := ex.request
-	w.serve(r)
+	var until <-chan struct{}
+	if ex.wait > 0 { // a router that stops does not sit the wait out
+		until = ex.router.server.Draining()
+	}
+	w.serve(r, until)
 	began := time.Now()
 	w.out = appendRequest(w.out[:0], r, &ex.hops, l, len(ex.body))
 	rest := ex.body
@@ -188,6 +194,9 @@ func (ex *exchange) unreachable(n *node, err *lost) http1.Answer {
 		a := http1.ErrorAnswer(499, "the client is gone") // for the metrics: nobody reads it
 		a.Close = true
 		return a
+	}
+	if err.ending {
+		return http1.ErrorAnswerRetry(503, "the router is stopping, send the request again", 1)
 	}
 	n.errors.Inc()
 	ex.router.log.Warn().Str("node", n.name).Bytes("request", r.ID).Str("method", r.Method).Bytes("path", r.Path).

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"context"
 	"io"
 	"net"
 	"strings"
@@ -166,6 +167,8 @@ func TestARequestsOwnWaitIsAddedToTheTimeout(t *testing.T) {
 	for _, how := range []string{
 		"GET /t/acme/c HTTP/1.1\r\nHost: x\r\nFenec-Wait: 9000\r\nConnection: close\r\n\r\n",
 		"GET /t/acme/c HTTP/1.1\r\nHost: x\r\nFenec-Wait: 9s\r\nConnection: close\r\n\r\n",
+		"GET /t/acme/c HTTP/1.1\r\nHost: x\r\nFenec-After: 7\r\nConnection: close\r\n\r\n",
+		"GET /t/acme/c HTTP/1.1\r\nHost: x\r\nFenec-Wait: 99999999999999999999\r\nConnection: close\r\n\r\n",
 		"GET /t/acme/_changes?since=1&wait=9000 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
 	} {
 		rt, _ := routed(t, Config{UpstreamTimeout: 20 * time.Millisecond}, func(c *scripted) {
@@ -175,6 +178,28 @@ func TestARequestsOwnWaitIsAddedToTheTimeout(t *testing.T) {
 		if got := raw(t, rt.addr, how); !strings.HasSuffix(got, "\r\n\r\nyes") {
 			t.Errorf("answered %q", got)
 		}
+	}
+}
+
+func TestAStoppingRouterEndsTheWaitsOfRequestsThatAskToBeHeld(t *testing.T) {
+	asked, release := make(chan struct{}), make(chan struct{})
+	rt, _ := routed(t, Config{}, func(c *scripted) {
+		close(asked)
+		<-release
+	})
+	defer close(release)
+	answer := make(chan string, 1)
+	go func() {
+		answer <- raw(t, rt.addr, "GET /t/acme/_changes?since=1&wait=30000 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	}()
+	<-asked
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := rt.Shutdown(ctx); err != nil {
+		t.Errorf("the shutdown: %v", err)
+	}
+	if got := <-answer; !strings.HasPrefix(got, "HTTP/1.1 503 ") || !strings.Contains(got, "Retry-After: 1") {
+		t.Errorf("answered %q", got)
 	}
 }
 

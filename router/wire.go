@@ -24,11 +24,15 @@ type wire struct {
 	out       []byte // the request being made
 	hops      hops   // of the answer being passed back
 	idleSince time.Time
-	client    *http1.Request // whose request is under way, nil for the router's own
-	awake     func() error   // whether that client is still there; made once
+	client    *http1.Request  // whose request is under way, nil for the router's own
+	until     <-chan struct{} // closed where the wait for the answer is to end; nil where nothing ends it
+	awake     func() error    // whether that client is still there; made once
 }
 
-var errClientGone = errors.New("the client is gone")
+var (
+	errClientGone = errors.New("the client is gone")
+	errStopping   = errors.New("the router is stopping")
+)
 
 func newWire(up *http1.Upstream) *wire {
 	w := &wire{Upstream: up}
@@ -36,14 +40,19 @@ func newWire(up *http1.Upstream) *wire {
 		if w.client != nil && w.client.Context().Err() != nil {
 			return errClientGone
 		}
-		return nil
+		select {
+		case <-w.until:
+			return errStopping
+		default:
+			return nil
+		}
 	}
 	return w
 }
 
-// serve says for whom the connection is used from now on.
-func (w *wire) serve(client *http1.Request) {
-	w.client = client
+// serve says for whom the connection is used from now on, and what ends the wait for an answer beside that client.
+func (w *wire) serve(client *http1.Request, until <-chan struct{}) {
+	w.client, w.until = client, until
 	w.Watch(watchEvery, w.awake)
 }
 
@@ -53,7 +62,7 @@ func (w *wire) close() {
 
 // rest prepares the connection for lying unused.
 func (w *wire) rest() {
-	w.client = nil
+	w.client, w.until = nil, nil
 	if cap(w.out) > keptBuffer {
 		w.out = nil
 	}
@@ -65,6 +74,7 @@ type lost struct {
 	silent  bool // the node kept silent for too long
 	garbled bool // it answered, but not in HTTP that can be passed on
 	gone    bool // the client left, so that nobody waits for the answer any more
+	ending  bool // the router stops, and the request asked to be held
 	cause   error
 }
 
@@ -75,7 +85,7 @@ func lostSending(err error) *lost {
 
 // lostWaiting is a request whose answer did not begin.
 func lostWaiting(err error) *lost {
-	l := &lost{sent: true, cause: err, gone: errors.Is(err, errClientGone)}
+	l := &lost{sent: true, cause: err, gone: errors.Is(err, errClientGone), ending: errors.Is(err, errStopping)}
 	var bad *http1.Error
 	if errors.As(err, &bad) {
 		l.silent, l.garbled = bad.Status == 504, bad.Status != 504
