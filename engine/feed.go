@@ -42,7 +42,7 @@ type Collection struct {
 // Landed is one block in a database's memory.
 type Landed struct {
 	Before, After uint64     // the change numbers it begins behind and ends at
-	Ticket        wal.Ticket // one more with each block; 0 where it was in the file as that was opened
+	Ticket        wal.Ticket // one more with each record, not all of which are blocks; 0 where it was in the file as that was opened
 	// Memory is a segment up to the block's end, of which the block's record is what Start begins. The bytes never
 	// change. Blocks lie one behind the other in segments with a number of their own.
 	Memory  []byte

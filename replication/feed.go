@@ -97,7 +97,7 @@ func (f *Feed) Relocated(segment int, memory []byte) {
 	f.relocate(segment, memory)
 }
 
-// Undone is engine.Feed's.
+// Undone is engine.Feed's. Schemas that the blocks made stay: no change is left that asks for them.
 func (f *Feed) Undone(first wal.Ticket) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,7 +115,6 @@ func (f *Feed) Undone(first wal.Ticket) {
 		}
 		f.landed = last.after
 	}
-	f.schemas.undo(f.landed)
 	f.wake(Landed)
 }
 

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"fenec/engine"
 	"fenec/engine/wal"
@@ -144,6 +146,76 @@ func TestCopiesAreBounded(t *testing.T) {
 		kept := f.lines(f.First(), Durable, 100<<10)
 		if len(kept) < 200 || uint64(len(kept)) != last-f.First() {
 			t.Errorf("%d changes are kept, behind %d up to %d", len(kept), f.First(), last)
+		}
+	}
+}
+
+// Blocks land while a new file is written, so that the change its image is of may lie within a span.
+func TestARewriteBesideWrites(t *testing.T) {
+	f := fresh(t, DefaultKeep, engine.Options{Sync: wal.Policy{Every: time.Hour}})
+	f.exec("create collection c (n int)")
+	for n := range 8 {
+		f.exec(fmt.Sprintf("put c {n: %d}", n))
+		if n == 4 {
+			if err := f.Sync(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want := f.lines(0, Landed, 1)
+	check := func(where string, durable uint64) {
+		t.Helper()
+		for since := range want {
+			if got := f.lines(uint64(since), Landed, 100); !slices.Equal(got, want[since:]) {
+				t.Errorf("%s, behind %d:\n got %q\nwant %q", where, since, got, want[since:])
+			}
+		}
+		if f.End(Durable) != durable {
+			t.Errorf("%s the feed is on disk to %d, want %d", where, f.End(Durable), durable)
+		}
+	}
+	check("before", 6)
+	var behind []byte
+	blocks, err := f.Read(nil, 4, Landed, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range blocks {
+		behind = append(behind, b.Record...)
+	}
+	f.Rewriting(4)
+	check("with the image copied", 6)
+	if len(f.spans) != 2 || !f.spans[0].own || f.spans[1].own {
+		t.Errorf("copied is more or less than up to the image: %+v", f.spans)
+	}
+	f.Rewriting(4) // the first came to nothing
+	f.Rewritten([][]byte{behind[:len(blocks[0].Record)], behind[len(blocks[0].Record):]})
+	check("rewritten", 9)
+	f.Rewriting(9)
+	f.keep = 0
+	f.Rewriting(9)
+	f.Rewritten(nil)
+	if f.First() != 9 || f.Bytes() > 1000 {
+		t.Errorf("where nothing may be kept the feed begins behind %d and holds %d bytes", f.First(), f.Bytes())
+	}
+}
+
+// A segment that grows moves, and what points to where it was would keep that alive.
+func TestSpansPointToOneMemory(t *testing.T) {
+	f := fresh(t, DefaultKeep, engine.Options{})
+	f.exec("create collection c (s text)")
+	for range 3000 {
+		f.exec(`put c {s: "` + strings.Repeat("x", 100) + `"}`)
+	}
+	if len(f.spans) < 5 {
+		t.Fatalf("%d spans", len(f.spans))
+	}
+	last := &f.spans[len(f.spans)-1]
+	for i := range f.spans {
+		s := &f.spans[i]
+		away := uintptr(unsafe.Pointer(&last.data[0])) - uintptr(unsafe.Pointer(&s.data[0]))
+		if s.segment == last.segment && away != uintptr(last.start-s.start) {
+			t.Errorf("span %d of %d lies elsewhere", i, len(f.spans))
 		}
 	}
 }

@@ -55,17 +55,6 @@ func (s schemas) number(name string, seq uint64) uint64 {
 	return 0
 }
 
-// undo takes back what changes after seq made.
-func (s schemas) undo(seq uint64) {
-	for number, versions := range s {
-		n := len(versions)
-		for n > 0 && versions[n-1].from > seq {
-			n--
-		}
-		s.keep(number, versions[:n])
-	}
-}
-
 // forget lets go of what no change after seq needs.
 func (s schemas) forget(seq uint64) {
 	for number, versions := range s {
@@ -76,16 +65,10 @@ func (s schemas) forget(seq uint64) {
 		if n == len(versions)-1 && versions[n].schema == nil && versions[n].from <= seq {
 			n++
 		}
-		s.keep(number, slices.Delete(versions, 0, n))
+		if s[number] = slices.Delete(versions, 0, n); len(s[number]) == 0 {
+			delete(s, number)
+		}
 	}
-}
-
-func (s schemas) keep(number uint64, versions []version) {
-	if len(versions) == 0 {
-		delete(s, number)
-		return
-	}
-	s[number] = versions
 }
 
 // What a version takes in memory, about, beside a schema that the database has too.

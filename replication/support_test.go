@@ -20,7 +20,13 @@ const file = "/t.fenec"
 type followed struct {
 	*engine.DB
 	*Feed
-	tb testing.TB
+	tb fataler
+}
+
+// fataler is a test's or one run's of rapid.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
 }
 
 // fresh is a new database with a feed, closed as the test ends.
@@ -39,13 +45,19 @@ func open(tb testing.TB, how func(string, engine.Options) (*engine.DB, error), k
 	if o.FS == nil {
 		o.FS = crashfs.New(1)
 	}
+	f := follow(tb, how, keep, o)
+	tb.Cleanup(func() { f.Close() })
+	return f
+}
+
+func follow(tb fataler, how func(string, engine.Options) (*engine.DB, error), keep int64, o engine.Options) *followed {
+	tb.Helper()
 	f := New(keep)
 	o.Feed = f
 	db, err := how(file, o)
 	if err != nil {
-		tb.Fatal(err)
+		tb.Fatalf("%v", err)
 	}
-	tb.Cleanup(func() { db.Close() })
 	return &followed{db, f, tb}
 }
 
