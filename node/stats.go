@@ -27,7 +27,7 @@ func (c *call) statementStats() http1.Answer {
 		body = appendNumber(append(body, ','), "rows", s.Rows)
 		body = append(appendNumber(append(body, ','), "errors", s.Errors), '}')
 	}
-	return http1.Answer{Status: 200, Headers: http1.JSON, Body: append(body, ']')}
+	return http1.Answer{Status: 200, Headers: c.headNow(), Body: append(body, ']')}
 }
 
 // appendMilliseconds appends d as milliseconds, to the nanosecond.
