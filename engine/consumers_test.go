@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+
+	"fenec/engine/fail"
+	"fenec/internal/vfs/crashfs"
+)
+
+func setConsumer(t *testing.T, db *DB, name string, since uint64) {
+	t.Helper()
+	if _, _, err := db.SetConsumer(nil, Consumer{name, since}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConsumersAreRowsOfTheirOwn(t *testing.T) {
+	fs := crashfs.New(1)
+	db := inMemory(t, Options{FS: fs, Sync: always})
+	if all, err := db.Consumers(); err != nil || len(all) != 0 {
+		t.Errorf("at first there are %v, %v", all, err)
+	}
+	mustExec(t, db, "create collection c (n int)")
+	setConsumer(t, db, "b", 1)
+	setConsumer(t, db, "a", 0)
+	setConsumer(t, db, "b", 2)
+	if seq, _ := db.Position(); seq != 5 { // the collections, and three rows
+		t.Errorf("the database stands at %d", seq)
+	}
+	mustExec(t, db, "compact")
+	after := fs.Crash()
+	db.Close()
+	db = reopen(t, Options{FS: after, Sync: always})
+	if all, err := db.Consumers(); err != nil || fmt.Sprint(all) != "[{a 0} {b 2}]" {
+		t.Errorf("after a crash there are %v, %v", all, err)
+	}
+	if _, _, err := db.DeleteConsumer(nil, "a"); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := db.DeleteConsumer(nil, "a")
+	wantKind(t, err, fail.NotFound)
+	_, err = db.Consumer("a")
+	wantKind(t, err, fail.NotFound)
+	if one, err := db.Consumer("b"); one.Since != 2 || err != nil {
+		t.Errorf("b is at %d, %v", one.Since, err)
+	}
+	_, err = exec(db, "get _consumers")
+	wantKind(t, err, fail.NotFound)
+	if _, err := db.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = db.SetConsumer(nil, Consumer{"b", 3})
+	wantKind(t, err, fail.Frozen)
+	db.Close()
+	_, err = db.Consumers()
+	wantKind(t, err, fail.Closed)
+}
