@@ -18,7 +18,7 @@ import (
 var mayImport = map[string][]string{
 	"fenec": {
 		"fenec/node", "fenec/router", "fenec/engine", "fenec/engine/wal",
-		"fenec/internal/api", "fenec/internal/importer", "fenec/internal/vfs",
+		"fenec/internal/api", "fenec/internal/importer", "fenec/internal/tail", "fenec/internal/vfs",
 	},
 	"fenec/node": {
 		"fenec/replication", "fenec/engine", "fenec/engine/query", "fenec/engine/query/syntax", "fenec/engine/doc", "fenec/engine/fail",
@@ -50,6 +50,7 @@ var mayImport = map[string][]string{
 	"fenec/internal/vfs/crashfs": {"fenec/internal/vfs"},
 	"fenec/internal/api":         {},
 	"fenec/internal/importer":    {"fenec/internal/api"},
+	"fenec/internal/tail":        {"fenec/internal/api"},
 }
 
 // onlyIn names what few packages may know.

@@ -70,7 +70,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Action:          withoutCommand,
 		Commands: []*cli.Command{
 			upCommand(), nodeCommand(), shardCommand(), standbyCommand(),
-			importCommand(), checkCommand(), pingCommand(), versionCommand(), helpCommand(),
+			importCommand(), tailCommand(), checkCommand(), pingCommand(), versionCommand(), helpCommand(),
 		},
 	}
 	for _, c := range app.Commands {

@@ -70,30 +70,52 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Message }
 
+// Request is one request, of a path below the base URL.
+type Request struct {
+	Method, Path string
+	Header       map[string]string // beside the token's
+	Body         []byte            // JSON or NDJSON
+}
+
+// Answer is an answer with a status that says yes.
+type Answer struct {
+	Header http.Header
+	Body   []byte
+}
+
 // Ask sends body, JSON or NDJSON, once. It answers the body of a 2xx, a
 // *Refusal for another status, and any other error where no whole answer came:
 // then the request may or may not have run.
 func (c *Client) Ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+	a, err := c.Send(ctx, Request{Method: method, Path: path, Body: body})
+	return a.Body, err
+}
+
+// Send is Ask with headers, both ways.
+func (c *Client) Send(ctx context.Context, r Request) (Answer, error) {
+	request, err := http.NewRequestWithContext(ctx, r.Method, c.base+r.Path, bytes.NewReader(r.Body))
 	if err != nil {
-		return nil, err
+		return Answer{}, err
+	}
+	for name, value := range r.Header {
+		request.Header.Set(name, value)
 	}
 	if c.token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, err
+		return Answer{}, err
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return nil, err
+		return Answer{}, err
 	}
 	if response.StatusCode/100 == 2 {
-		return answer, nil
+		return Answer{response.Header, body}, nil
 	}
-	return nil, refusal(response, answer)
+	return Answer{}, refusal(response, body)
 }
 
 func refusal(response *http.Response, answer []byte) *Refusal {
@@ -120,14 +142,20 @@ func refusal(response *http.Response, answer []byte) *Refusal {
 // connection that breaks. A request may so run more than once; it is the
 // caller's to make that harmless.
 func (c *Client) Insist(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	a, err := c.InsistSend(ctx, Request{Method: method, Path: path, Body: body})
+	return a.Body, err
+}
+
+// InsistSend is Insist with headers, both ways.
+func (c *Client) InsistSend(ctx context.Context, r Request) (Answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Patience, errPatience)
 	defer cancel()
 	pause := firstPause
 	var last error
 	for {
-		answer, err := c.Ask(ctx, method, path, body)
+		answer, err := c.Send(ctx, r)
 		if context.Cause(ctx) != nil {
-			return nil, c.gaveUp(ctx, last, err)
+			return Answer{}, c.gaveUp(ctx, last, err)
 		}
 		wait, again := retryable(err, pause)
 		if !again {
@@ -137,7 +165,7 @@ func (c *Client) Insist(ctx context.Context, method, path string, body []byte) (
 		pause = min(2*pause, maxPause)
 		select {
 		case <-ctx.Done():
-			return nil, c.gaveUp(ctx, last, err)
+			return Answer{}, c.gaveUp(ctx, last, err)
 		case <-time.After(wait):
 		}
 	}

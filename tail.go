@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"fenec/internal/api"
+	"fenec/internal/tail"
+)
+
+const tailHelp = `
+Prints each change of a tenant once it is on disk: documents put and deleted,
+collections created, altered and dropped. On a terminal a line for people, in a
+pipe the JSON lines of /_changes as they come:
+
+  fenec tail http://127.0.0.1:8090/t/acme
+  fenec tail http://127.0.0.1:8090/t/acme --since 0 | jq -c 'select(.op == "del")'
+
+It begins with what changes from now on; --since N begins behind change N, 0 as far
+back as the tenant goes. As it ends it says where it stood, so that the next one can
+go on there. With --consumer the tenant itself keeps the place, moved each time what
+came before it has been printed: stopped at any moment and started again it misses
+nothing, and may print the last lines twice.
+
+It goes on through a restart of the node and a move of the tenant.
+`
+
+func tailCommand() *cli.Command {
+	flags := []cli.Flag{
+		value("since", "", "Begin behind this `CHANGE`. Without it, with what changes from now on."),
+		value("consumer", "", "Go on where the consumer of this `NAME` stands, made if it is not there, and move it along."),
+		boolean("once", "End behind the last change instead of waiting for more."),
+		value("format", "", "`FORMAT` of the output: text or ndjson. Without it, text on a terminal."),
+		value("retry", "60", "Go on trying for this `TIME` while the node is away."),
+	}
+	flags = append(flags, secret("token", "The data `TOKEN` of the tenant's node.")...)
+	return &cli.Command{
+		Name:        "tail",
+		Usage:       "Print a tenant's changes as they land",
+		ArgsUsage:   "URL",
+		Description: tailHelp,
+		Flags:       flags,
+		Action:      runTail,
+	}
+}
+
+func tailOptions(c *cli.Context) (tail.Options, error) {
+	s := settings{c: c}
+	o := tail.Options{Out: c.App.Writer, Consumer: s.text("consumer"), Once: s.boolean("once")}
+	token, patience := s.secret("token"), s.duration("retry")
+	if s.err != nil {
+		return o, s.err
+	}
+	if text := s.text("since"); text != "" {
+		since, err := strconv.ParseUint(text, 10, 63)
+		if err != nil || text[0] == '+' {
+			return o, usagef("--since wants the number of a change, got %q", text)
+		}
+		o.Since, o.From = since, true
+	}
+	switch s.text("format") {
+	case "":
+		o.Text = isTerminal(c.App.Writer)
+	case "text":
+		o.Text = true
+	case "ndjson":
+	default:
+		return o, usagef("--format wants text or ndjson, got %q", s.text("format"))
+	}
+	if c.Args().Len() != 1 {
+		return o, usagef("fenec tail wants one URL, that of a tenant, such as http://127.0.0.1:8090/t/acme")
+	}
+	if _, err := httpURL(c.Args().First()); err != nil {
+		return o, err
+	}
+	o.Client = api.New(strings.TrimRight(c.Args().First(), "/"), token)
+	o.Client.Patience = tail.Wait + max(patience, time.Second)
+	return o, nil
+}
+
+func runTail(c *cli.Context) error {
+	o, err := tailOptions(c)
+	if err != nil {
+		return err
+	}
+	defer o.Client.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	release := onInterrupt(stop)
+	defer release()
+	next, known, err := tail.Run(ctx, o)
+	if known && o.Consumer == "" {
+		fmt.Fprintf(c.App.ErrWriter, "--since %d goes on from here\n", next)
+	}
+	return err
+}
