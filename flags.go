@@ -158,6 +158,15 @@ func (s *settings) mebibytes(name string) int64 {
 	return int64(n) << 20
 }
 
+// buffer is mebibytes of at least one.
+func (s *settings) buffer(name string) int64 {
+	n := s.mebibytes(name)
+	if n == 0 {
+		s.refuse(name, "a number of MiB, at least 1")
+	}
+	return n
+}
+
 func (s *settings) sync(name string) wal.Policy {
 	policy, err := wal.ParsePolicy(s.c.String(name))
 	if err != nil {
