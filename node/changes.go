@@ -42,7 +42,7 @@ func (c *call) changes() http1.Answer {
 	if err != nil {
 		return c.answerCursor(err)
 	}
-	p := page{next: q.since, body: c.request.Scratch(), limit: q.limit, names: c.tenant.feed.Names()}
+	p := page{feed: c.tenant.feed, next: q.since, body: c.request.Scratch(), limit: q.limit, names: c.tenant.feed.Names()}
 	if err := c.fill(&p, q.wait); err != nil {
 		return c.answerCursor(err)
 	}
@@ -171,7 +171,7 @@ func (c *call) fill(p *page, wait time.Duration) error {
 		if err := feed.Cover(); err != nil {
 			return err
 		}
-		if err := p.read(feed); err != nil || p.lines > 0 || wait == 0 {
+		if err := p.read(); err != nil || p.lines > 0 || wait == 0 {
 			return err
 		}
 		if timer == nil {
@@ -189,6 +189,7 @@ func (c *call) fill(p *page, wait time.Duration) error {
 
 // page is a page of changes being made.
 type page struct {
+	feed   *replication.Feed
 	next   uint64 // the cursor behind what is on it
 	body   []byte
 	lines  int
@@ -199,9 +200,9 @@ type page struct {
 
 // read adds what there is behind the page, whole blocks as far as they fit. Only of a block that alone would not fit, a
 // part is taken.
-func (p *page) read(feed *replication.Feed) (err error) {
+func (p *page) read() (err error) {
 	for {
-		p.blocks, err = feed.Read(p.blocks[:0], p.next, replication.Durable, readChanges)
+		p.blocks, err = p.feed.Read(p.blocks[:0], p.next, replication.Durable, readChanges)
 		if err != nil || len(p.blocks) == 0 {
 			return err
 		}
@@ -223,7 +224,7 @@ func (p *page) add(b replication.Block) (more bool, err error) {
 		switch {
 		case seq <= p.next:
 		case schema == nil:
-			return &replication.Gone{First: b.After} // the file was rewritten just now, and the block let go of
+			return &replication.Gone{First: p.feed.First()} // the file was rewritten just now, and the block let go of
 		case engine.IsServers(schema.Name):
 		case p.lines == p.limit || len(p.body) >= pageBytes:
 			return errFull
