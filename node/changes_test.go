@@ -50,6 +50,8 @@ func TestEveryChangeIsALine(t *testing.T) {
 	r.query("x", `alter collection c rename field t to text`)
 	r.query("x", `put c {text: 'b'}`)
 	r.query("x", `drop collection c`)
+	r.query("x", `create collection v (e vector<2, f16>, s sparse<9>)`)
+	r.query("x", `put v {e: [1, 0.5], s: '{3:2}/9'}`)
 	all := []string{
 		`{"seq":1,"at":0,"collection":"c","op":"create"}`,
 		`{"seq":2,"at":0,"collection":"c","op":"put","id":1,"doc":{"id":1,"n":1,"t":"a \"quoted\" one","j":{"k":[1,2.5]}}}`,
@@ -61,22 +63,24 @@ func TestEveryChangeIsALine(t *testing.T) {
 		`{"seq":10,"at":0,"collection":"c","op":"alter"}`,
 		`{"seq":11,"at":0,"collection":"c","op":"put","id":4,"doc":{"id":4,"n":null,"text":"b","j":null}}`,
 		`{"seq":12,"at":0,"collection":"c","op":"drop"}`,
+		`{"seq":13,"at":0,"collection":"v","op":"create"}`,
+		`{"seq":14,"at":0,"collection":"v","op":"put","id":1,"doc":{"id":1,"e":[1,0.5],"s":"{3:2}/9"}}`,
 	}
-	r.wantChanges("since=0", "12", all...)
-	r.wantChanges("since=2", "12", all[2:]...)
-	r.wantChanges("since=3", "12", all[3:]...) // within a block
-	r.wantChanges("since=4", "12", all[4:]...) // what is left of it is the key's
-	r.wantChanges("since=12", "12")
-	r.wantChanges("", "12")
+	r.wantChanges("since=0", "14", all...)
+	r.wantChanges("since=2", "14", all[2:]...)
+	r.wantChanges("since=3", "14", all[3:]...) // within a block
+	r.wantChanges("since=4", "14", all[4:]...) // what is left of it is the key's
+	r.wantChanges("since=14", "14")
+	r.wantChanges("", "14")
 	r.wantChanges("since=0&limit=2", "2", all[:2]...)
 	r.wantChanges("since=0&limit=3", "2", all[:2]...) // the block of two does not fit
 	r.wantChanges("since=0&limit=4", "6", all[:4]...)
 	r.wantChanges("since=2&limit=1", "3", all[2]) // nor does it fit a page of its own
 	r.wantChanges("since=3&limit=1", "6", all[3])
 	r.closeIdle("x")
-	r.wantChanges("since=0", "12", all...)
+	r.wantChanges("since=0", "14", all...)
 	got := r.want(200, "GET", "/t/x/_changes?since=1", "")
-	if got.header.Get("Fenec-Seq") != "12" || got.header.Get("Fenec-History") == "" {
+	if got.header.Get("Fenec-Seq") != "14" || got.header.Get("Fenec-History") == "" {
 		t.Errorf("a page does not say where the tenant stands: %v", got.header)
 	}
 	var at int64
@@ -84,7 +88,7 @@ func TestEveryChangeIsALine(t *testing.T) {
 		t.Errorf("the first change landed at %d, %v", at, err)
 	}
 	head := r.want(200, "HEAD", "/t/x/_changes?since=1", "")
-	if head.body != "" || head.header.Get("Content-Length") != strconv.Itoa(len(got.body)) || head.header.Get("Fenec-Next") != "12" {
+	if head.body != "" || head.header.Get("Content-Length") != strconv.Itoa(len(got.body)) || head.header.Get("Fenec-Next") != "14" {
 		t.Errorf("HEAD answers %v", head.header)
 	}
 }

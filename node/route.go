@@ -271,11 +271,9 @@ func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
 // begin reads what a request says beside its path and its body, and holds it until its position is reached. Whether a
 // statement writes, its route finds out.
 func (c *call) begin(where *route, named []byte) (err error) {
-	if methodOf(c.request.Method) != methodGet {
+	get := methodOf(c.request.Method) == methodGet
+	if !get {
 		err = c.takeKey()
-		if err == nil && where != &routeQuery && where != &routeBatch {
-			err = c.mayWrite()
-		}
 	}
 	switch {
 	case err != nil || named == nil:
@@ -285,8 +283,12 @@ func (c *call) begin(where *route, named []byte) (err error) {
 		err = c.nameCollection(named)
 		c.all = where == &routeAll
 	}
-	if err == nil && methodOf(c.request.Method) == methodGet {
+	switch {
+	case err != nil || where == &routeQuery || where == &routeBatch:
+	case get || where == &routeNear:
 		err = c.await()
+	default:
+		err = c.mayWrite()
 	}
 	return err
 }

@@ -200,6 +200,34 @@ func TestARewriteBesideWrites(t *testing.T) {
 	}
 }
 
+// The log has records beside blocks, which take tickets: how many blocks a sync covers does not follow from where it is.
+func TestTicketsOfOtherRecords(t *testing.T) {
+	from := fresh(t, DefaultKeep, engine.Options{})
+	from.exec("create collection c (n int)")
+	for range 5 {
+		from.exec("put c {n: 1}")
+	}
+	memory, f := from.spans[0].data, New(DefaultKeep)
+	f.Begin(from.DB, 0, nil)
+	at, tickets := 0, []wal.Ticket{1, 2, 5, 6, 8, 9}
+	for i, ticket := range tickets {
+		r := engine.RecordAt(memory[at:])
+		f.Landed(engine.Landed{Before: uint64(i), After: r.After(), Ticket: ticket, Memory: memory[:at+len(r)], Start: at})
+		at += len(r)
+	}
+	for ticket, want := range []uint64{0, 1, 2, 2, 2, 3, 4, 4, 5, 6, 6} {
+		f.Synced(wal.Ticket(ticket))
+		blocks, err := f.Read(nil, 0, Durable, 1<<20)
+		if f.End(Durable) != want || len(blocks) != int(want) || err != nil {
+			t.Errorf("synced up to record %d, the feed has %d blocks up to %d, %v; want %d", ticket, len(blocks), f.End(Durable), err, want)
+		}
+	}
+	f.Undone(6)
+	if f.End(Landed) != 3 {
+		t.Errorf("with what came from record 6 on undone, the feed ends at %d, want 3", f.End(Landed))
+	}
+}
+
 // A segment that grows moves, and what points to where it was would keep that alive.
 func TestSpansPointToOneMemory(t *testing.T) {
 	f := fresh(t, DefaultKeep, engine.Options{})
@@ -216,6 +244,13 @@ func TestSpansPointToOneMemory(t *testing.T) {
 		away := uintptr(unsafe.Pointer(&last.data[0])) - uintptr(unsafe.Pointer(&s.data[0]))
 		if s.segment == last.segment && away != uintptr(last.start-s.start) {
 			t.Errorf("span %d of %d lies elsewhere", i, len(f.spans))
+		}
+	}
+	moved := make([]byte, last.start+len(last.data))
+	f.Relocated(last.segment, moved)
+	for i := range f.spans {
+		if s := &f.spans[i]; s.segment == last.segment && (&s.data[0] != &moved[s.start] || len(s.data) == 0) {
+			t.Errorf("span %d is not where it was moved to", i)
 		}
 	}
 }
