@@ -85,7 +85,9 @@ func TestPositionHeadersThatMakeNoSense(t *testing.T) {
 		{200, []string{"Fenec-Wait", "30000"}}, // a read that waits for nothing
 		{200, []string{"Fenec-Wait", "1m"}},
 	} {
-		r.want(tc.status, "GET", "/t/x/c", "", tc.headers...)
+		if got := r.want(tc.status, "GET", "/t/x/c", "", tc.headers...); tc.status == 504 && !strings.Contains(got.body, "branch") {
+			t.Errorf("%q was waited for: %s", tc.headers, got.body)
+		}
 		if tc.status != 504 {
 			r.want(tc.status, "POST", "/t/x/query", `{"query": "get c"}`, tc.headers...)
 		}
@@ -152,6 +154,9 @@ func TestAPositionOnABranchThatWasLeft(t *testing.T) {
 	r = start(t, Config{Dir: dir, Sync: wal.Policy{Always: true}})
 	r.want(200, "GET", "/t/y/c", "", "Fenec-After", "2", "Fenec-History", history)
 	got := r.want(504, "GET", "/t/y/c", "", "Fenec-After", "3", "Fenec-History", history)
+	if !strings.Contains(got.body, "is of a branch that this copy is not on") {
+		t.Errorf("it was waited for: %s", got.body)
+	}
 	now := got.header.Get("Fenec-History")
 	if got.header.Get("Fenec-Seq") != "4" || !strings.HasPrefix(now, "2-"+history[2:18]) || now[2:] == history[2:] {
 		t.Errorf("the file saved stands at %v, and came from %s", got.header, history)
