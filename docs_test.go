@@ -1,0 +1,45 @@
+package main
+
+import (
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var landedAt = regexp.MustCompile(`"at":\d+`)
+
+// TestTheExamplesOfTheChanges runs the sh blocks of docs/changes.md in order and in one shell, against a tenant of a node,
+// and compares what they print with what the page shows.
+func TestTheExamplesOfTheChanges(t *testing.T) {
+	t.Parallel()
+	node := startNode(t, t.TempDir(), "--sync", "always")
+	must(t, 201, "PUT", node.url()+"/_admin/tenants/acme", "")
+	const mark = "--- end of a block ---"
+	script := "set -u\ncurl() { command curl -sS \"$@\"; }\n"
+	shown := map[int]string{} // by step
+	steps := 0
+	for _, b := range blocks(t, "docs/changes.md") {
+		switch b.language {
+		case "sh":
+			script += strings.ReplaceAll(b.text, "127.0.0.1:8081", node.addr) + "echo; echo '" + mark + "'\n"
+			steps++
+		case "json", "text":
+			shown[steps-1] = b.text
+		}
+	}
+	out, err := exec.Command("bash", "-c", script).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outputs := strings.Split(strings.ReplaceAll(string(out), "\r", ""), mark)
+	if len(outputs) != steps+1 || len(shown) < 5 {
+		t.Fatalf("%d of %d steps ran, and the page shows %d answers: %s", len(outputs)-1, steps, len(shown), out)
+	}
+	for i, want := range shown {
+		want, got := landedAt.ReplaceAllString(want, `"at":0`), landedAt.ReplaceAllString(outputs[i], `"at":0`)
+		if !matches(want, got) {
+			t.Errorf("step %d prints\n%s\nand the page shows\n%s", i, got, want)
+		}
+	}
+}
