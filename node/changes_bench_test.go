@@ -83,8 +83,11 @@ func TestAPageOfChangesAllocatesLittle(t *testing.T) {
 // never another tenant's fault.
 func FuzzChangesQuery(f *testing.F) {
 	for _, seed := range [][3]string{
-		{"since=0&limit=2", "0", "replica"}, {"since=-1", "1", ""}, {"consumer=k&wait=1ms", "99999999999999999999", "x"},
-		{"since=%31&&limit=10000", "", "1-00"}, {"wait=0&since=9", "+1", "2-000102030405060708090a0b0c0d0e0f"},
+		{"since=0&limit=2", "0", "replica"},
+		{"since=-1", "1", ""},
+		{"consumer=k&wait=1ms", "99999999999999999999", "x"},
+		{"since=%31&&limit=10000", "", "1-00"},
+		{"wait=0&since=9", "+1", "2-000102030405060708090a0b0c0d0e0f"},
 	} {
 		f.Add(seed[0], seed[1], seed[2])
 	}
