@@ -44,16 +44,6 @@ func byID(t testing.TB) *running {
 
 const oneByID = "/t/x/c?id=eq.500"
 
-func TestAGetByIDAllocatesNextToNothing(t *testing.T) {
-	r := byID(t)
-	l := dial(t, r.url[len("http://"):], oneByID)
-	l.ask(t)
-	const most = 5
-	if n := testing.AllocsPerRun(500, func() { l.ask(t) }); n > most {
-		t.Errorf("a request allocates %.1f times, at most %d are meant to", n, most)
-	}
-}
-
 // The difference between the two is what a node adds to the connection loop.
 func BenchmarkGetByID(b *testing.B) {
 	r := byID(b)
