@@ -101,6 +101,8 @@ func (n *nearPlan) notUsed(f *frame) {
 		f.step("not used", "", -1, -1, fmt.Sprintf("%s has no %s index", n.column.name, wanted))
 	case byFew:
 		f.step("not used", on, -1, -1, fmt.Sprintf("the condition leaves no more documents than the %d a walk of it may measure", r.most))
+	case byWide:
+		f.step("not used", on, -1, -1, fmt.Sprintf("for so few documents as the condition leaves a walk of it would want ef %d", r.ef))
 	case byShort:
 		f.step("not used", on, -1, -1, fmt.Sprintf("of %s a walk of it came to, %d passed the condition", count(r.filter.asked, "document"), r.filter.passed))
 	}

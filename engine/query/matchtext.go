@@ -10,7 +10,8 @@ import (
 type matchPlan struct {
 	column *column
 	index  doc.Index
-	words  int // the operand with the text that is looked for
+	pos    syntax.Pos // of the field's name
+	words  int        // the operand with the text that is looked for
 }
 
 // matchRun is what an explain says of a match.
@@ -22,7 +23,7 @@ type matchRun struct {
 
 // match compiles a match.
 func (c *compiler) match(st *syntax.Match) (*matchPlan, error) {
-	m := &matchPlan{}
+	m := &matchPlan{pos: st.Field.Pos}
 	var err error
 	if m.column, m.index, err = c.field(st.Field); err != nil {
 		return nil, err
@@ -30,9 +31,9 @@ func (c *compiler) match(st *syntax.Match) (*matchPlan, error) {
 	name := st.Field.Text
 	switch {
 	case m.column.typ.Kind != doc.TypeText:
-		return nil, errorAt(fail.Invalid, st.Field.Pos, "match wants a text field, and %s is %s", name, m.column.typ)
+		return nil, errorAt(fail.Invalid, m.pos, "match wants a text field, and %s is %s", name, m.column.typ)
 	case m.index.Kind != doc.IndexText:
-		return nil, errorAt(fail.Invalid, st.Field.Pos, "match wants an index @text on %s: create index on %s (%s) @text", name, c.schema.Name, name)
+		return nil, errorAt(fail.Invalid, m.pos, "match wants an index @text on %s: create index on %s (%s) @text", name, c.schema.Name, name)
 	}
 	n, err := c.expr(st.Text)
 	if err != nil {

@@ -97,6 +97,7 @@ const (
 	byAsking        // exactly, as the statement says
 	byMeasuring     // exactly, for want of an index
 	byFew           // exactly, for the where leaves no more rows than a walk of the graph would measure
+	byWide          // exactly, for a walk with enough rows of the where in sight would be more work
 	byShort         // exactly, for the graph did not lead to as many rows as were asked for
 )
 
@@ -180,24 +181,25 @@ func (n *nearPlan) search(f *frame, t Table, k, ef int) error {
 	share := float64(min(reach, f.live(t))) / float64(max(t.Len(), 1))
 	g, q := t.Vectors(n.column.name), f.operands[n.vector].value.Floats(nil)
 	accept := s.filter.begin(f, t, k, s.near.most)
-	for wide := widened(ef, share); accept == nil || wide*measuredPerEF < reach; {
+	instead := byWide
+	for s.near.ef = widened(ef, share); accept == nil || s.near.ef*measuredPerEF < reach; {
 		s.filter.asked, s.filter.passed = 0, 0
-		s.hits = g.Search(q, k, wide, accept, s.hits[:0])
+		s.hits = g.Search(q, k, s.near.ef, accept, s.hits[:0])
 		if err := f.take(); err != nil {
 			return err
 		}
-		s.near.way, s.near.ef, s.near.filter, s.near.hits = byGraph, wide, s.filter, len(s.hits)
+		s.near.way, s.near.filter, s.near.hits = byGraph, s.filter, len(s.hits)
 		if accept == nil {
 			return nil
 		}
 		// Around the vector asked for may lie fewer documents that pass than elsewhere.
 		wanted := widened(ef, min(share, float64(s.filter.passed)/float64(max(s.filter.asked, 1))))
-		if len(s.hits) == k && wanted <= 2*wide {
+		if len(s.hits) == k && wanted <= 2*s.near.ef {
 			return nil
 		}
-		wide = max(wanted, 2*wide)
+		s.near.ef, instead = max(wanted, 2*s.near.ef), byShort
 	}
-	return n.measure(f, t, k, byShort)
+	return n.measure(f, t, k, instead)
 }
 
 // measuredPerEF is how many documents are found and measured by themselves in the time that a walk takes for one more in

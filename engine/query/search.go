@@ -166,7 +166,7 @@ func (s *searchPlan) each(f *frame, t Table, emit func(f *frame) bool) error {
 	r := &f.search
 	r.found = len(r.hits)
 	if limit < 0 && r.found > MaxPage {
-		return fail.New(fail.Invalid, "match %s found more than %d rows, which is all it answers: give it a limit", s.match.column.name, MaxPage)
+		return errorAt(fail.Invalid, s.match.pos, "match %s found more than %d rows, which is all it answers: give it a limit", s.match.column.name, MaxPage)
 	}
 	if r.sorts {
 		return s.sorted(f, t, limit, offset, emit)
