@@ -75,8 +75,11 @@ func (c *compiler) createCollection(st *syntax.CreateCollection) error {
 
 // fieldName refuses the names that no field can have.
 func fieldName(n syntax.Name) error {
-	if n.Text == "id" || n.Text == "_score" {
-		return errorAt(fail.Invalid, n.Pos, "a field cannot be called %s: every document has that by itself", n.Text)
+	switch n.Text {
+	case "id":
+		return errorAt(fail.Invalid, n.Pos, "a field cannot be called id: every document has that by itself")
+	case scoreKey:
+		return errorAt(fail.Invalid, n.Pos, "a field cannot be called %s: the rows of near and match have their score there", scoreKey)
 	}
 	return nil
 }
