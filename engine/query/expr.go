@@ -190,13 +190,23 @@ func condition(n node) testFunc {
 	}
 }
 
-// condition is n as a test; what names who wants one.
-func (n node) condition(what string) (testFunc, error) {
-	if n.test != nil {
+// condition is n as a test; what names who wants one. Of a value that only the row tells, a path's say, one that is no bool
+// is unknown; a parameter that is none is refused before the first row.
+func (c *compiler) condition(n node, what string) (testFunc, error) {
+	switch {
+	case n.test != nil:
 		return n.test, nil
-	}
-	if n.kind != doc.Untyped && n.kind != doc.Bool {
+	case n.kind != doc.Untyped && n.kind != doc.Bool:
 		return nil, errorAt(fail.Invalid, n.pos, "%s wants a condition, got %s", what, n.kind)
+	case n.bare != nil:
+		eval := n.eval
+		c.bind(func(f *frame, _ *operand) error {
+			v := eval(f)
+			if err := f.take(); err != nil || v.Kind == doc.Bool || v.Kind == doc.Null {
+				return err
+			}
+			return errorAt(fail.Invalid, n.pos, "%s wants a condition, got %s", what, doc.Describe(v))
+		})
 	}
 	return condition(n), nil
 }
@@ -229,7 +239,7 @@ func (c *compiler) logic(e *syntax.Logic) (node, error) {
 		if err != nil {
 			return node{}, err
 		}
-		if tests[i], err = n.condition(word); err != nil {
+		if tests[i], err = c.condition(n, word); err != nil {
 			return node{}, err
 		}
 		constant = constant && n.constant
@@ -247,7 +257,7 @@ func (c *compiler) unary(e *syntax.Unary) (node, error) {
 	}
 	switch e.Op {
 	case syntax.Not:
-		test, err := x.condition("not")
+		test, err := c.condition(x, "not")
 		if err != nil {
 			return node{}, err
 		}
@@ -281,7 +291,7 @@ func (c *compiler) caseOf(e *syntax.Case) (node, error) {
 		if err != nil {
 			return node{}, err
 		}
-		if arms[i].cond, err = cond.condition("when"); err != nil {
+		if arms[i].cond, err = c.condition(cond, "when"); err != nil {
 			return node{}, err
 		}
 		then, err := c.expr(w.Then)

@@ -89,7 +89,7 @@ func (c *compiler) ofGroups(g *groupPlan, st *syntax.Get) error {
 		if err != nil {
 			return err
 		}
-		if g.having, err = n.condition("having"); err != nil {
+		if g.having, err = c.condition(n, "having"); err != nil {
 			return err
 		}
 	}

@@ -83,7 +83,7 @@ func (c *compiler) terms(e syntax.Expr, into *[]term) error {
 	if err != nil {
 		return err
 	}
-	test, err := n.condition("where")
+	test, err := c.condition(n, "where")
 	if err != nil {
 		return err
 	}
