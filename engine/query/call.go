@@ -212,7 +212,7 @@ func bucketFunction(args []node, pos syntax.Pos) (node, error) {
 		case t.Kind != doc.Timestamp:
 			return f.fail(pos, "bucket wants a timestamp, got %s", t.Kind)
 		case ms.Kind != doc.Int || ms.Int() <= 0:
-			return f.fail(pos, "bucket wants a positive int of milliseconds")
+			return f.fail(pos, "bucket wants a positive int of milliseconds, got %s", doc.Describe(ms))
 		}
 		past := t.Int() % ms.Int()
 		if past < 0 {
