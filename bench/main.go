@@ -30,6 +30,7 @@ var parts = []part{
 	{"node", "a GET straight to a node, beside a bare net/http handler", nodeFigures},
 	{"router", "through the router, beside a C relay, nginx and haproxy", routerFigures},
 	{"move", "moving a tenant of 50 MB, beside cp and sync", moveFigures},
+	{"changes", "change data capture, beside the puts it follows", changeFigures},
 	{"tenants", "5 000 tenants with 256 descriptors and 64 MiB", tenantFigures},
 }
 
