@@ -116,7 +116,7 @@ func checkInverted(t *rapid.T, x *Inverted, all map[int64]map[uint32]float32) {
 		t.Fatalf("the index has %d documents, want %d", x.Len(), filled)
 	}
 	for i, page := range x.postings.pages {
-		if len(page) == 0 || x.postings.firsts[i] != page[0].key() {
+		if len(page) == 0 || x.postings.firsts[i] != page[0].pageKey() {
 			t.Fatalf("page %d of %d postings is under a wrong key", i, len(page))
 		}
 	}

@@ -14,19 +14,17 @@ type pair struct {
 	id  int64
 }
 
+func (e pair) pageKey() uint64 { return e.key }
+
 // pairs is an ordered set of entries: by key, then, where value is given and the key leaves it open, by the documents' values,
 // then by id.
 type pairs struct {
-	firsts []uint64 // of each page its first key
-	pages  [][]pair // none of them empty
-	n      int
+	paged[pair, uint64]
+	n int
 
 	value   func(id int64) doc.Value
 	collate collation.Collation // of texts among the values
 }
-
-// place is where an entry is, or would be.
-type place struct{ page, at int }
 
 // probe is what is looked for. Every id is positive, so id 0 comes before all entries of its value.
 type probe struct {
@@ -127,90 +125,23 @@ func firstWithKey(page []pair, key uint64) int {
 
 // add puts an entry in; one that is there already is left alone.
 func (x *pairs) add(p *probe) {
-	e := pair{p.key, p.id}
-	if len(x.pages) == 0 {
-		x.insertPage(0, append(make([]pair, 0, smallest), e))
-		x.n = 1
-		return
+	if at := x.find(p); !x.has(at, p) {
+		x.insert(at, pair{p.key, p.id})
+		x.n++
 	}
-	at := x.find(p)
-	if page := x.pages[at.page]; at.at < len(page) && page[at.at] == e {
-		return
-	}
-	x.n++
-	// Between two pages the first of them takes the entry, so that an ascending run fills its pages.
-	if at.at == 0 && at.page > 0 {
-		at.page--
-		at.at = len(x.pages[at.page])
-	}
-	page := x.pages[at.page]
-	if len(page) == pageSize {
-		if at.at == pageSize {
-			x.insertPage(at.page+1, append(make([]pair, 0, pageSize), e))
-			return
-		}
-		const half = pageSize / 2
-		x.insertPage(at.page+1, append(make([]pair, 0, pageSize), page[half:]...))
-		page = page[:half]
-		x.pages[at.page] = page
-		if at.at > half {
-			at.page++
-			at.at -= half
-			page = x.pages[at.page]
-		}
-	}
-	x.pages[at.page] = insertAt(page, at.at, e)
-	if at.at == 0 {
-		x.firsts[at.page] = e.key
-	}
-}
-
-func (x *pairs) insertPage(i int, page []pair) {
-	x.firsts = slices.Insert(x.firsts, i, page[0].key)
-	x.pages = slices.Insert(x.pages, i, page)
 }
 
 // remove takes an entry out, if it is there.
 func (x *pairs) remove(p *probe) {
-	if len(x.pages) == 0 {
-		return
-	}
-	at := x.find(p)
-	page := x.pages[at.page]
-	if at.at == len(page) || page[at.at] != (pair{p.key, p.id}) {
-		return
-	}
-	x.n--
-	if len(page) == 1 {
-		x.deletePage(at.page)
-		return
-	}
-	page = slices.Delete(page, at.at, at.at+1)
-	x.pages[at.page] = page
-	x.firsts[at.page] = page[0].key
-	if len(page) < mergeAt {
-		x.merge(at.page)
+	if at := x.find(p); x.has(at, p) {
+		x.paged.remove(at)
+		x.n--
 	}
 }
 
-func (x *pairs) deletePage(i int) {
-	x.firsts = slices.Delete(x.firsts, i, i+1)
-	x.pages = slices.Delete(x.pages, i, i+1)
-	if len(x.pages) == 0 {
-		x.firsts, x.pages = nil, nil
-	}
-}
-
-// merge puts page i and a neighbour together where they make no large page.
-func (x *pairs) merge(i int) {
-	if i+1 == len(x.pages) || i > 0 && len(x.pages[i-1]) < len(x.pages[i+1]) {
-		i--
-	}
-	if i < 0 || len(x.pages[i])+len(x.pages[i+1]) > mergedSize {
-		return
-	}
-	x.pages[i] = append(x.pages[i], x.pages[i+1]...)
-	x.deletePage(i + 1)
+// has says that the entry is at its place.
+func (x *pairs) has(at place, p *probe) bool {
+	return at.page < len(x.pages) && at.at < len(x.pages[at.page]) && x.pages[at.page][at.at] == pair{p.key, p.id}
 }
 
 // walk calls fn for the entries from from up to but not including to, ascending, until fn answers false, and tells whether
@@ -257,16 +188,7 @@ func (x *pairs) end() place {
 	return place{last, len(x.pages[last])}
 }
 
-// bytes is the memory held.
-func (x *pairs) bytes() int64 {
-	n := int64(cap(x.firsts))*8 + int64(cap(x.pages))*24
-	for _, page := range x.pages {
-		n += int64(cap(page)) * 16
-	}
-	return n
-}
-
-// load makes the set of entries that all differ, in any order, in one go. It uses up all.
+// load makes the set of entries that all differ, in any order, in one go. It puts all in order.
 func (x *pairs) load(all []pair) {
 	slices.SortFunc(all, func(a, b pair) int {
 		if a.key != b.key {
@@ -278,18 +200,7 @@ func (x *pairs) load(all []pair) {
 		x.settle(all)
 	}
 	x.n = len(all)
-	x.firsts, x.pages = nil, nil
-	if len(all) == 0 {
-		return
-	}
-	pages := (len(all) + filled - 1) / filled
-	x.firsts, x.pages = make([]uint64, 0, pages), make([][]pair, 0, pages)
-	for len(all) > 0 {
-		n := min(filled, len(all))
-		page := append(make([]pair, 0, room(n)), all[:n]...)
-		x.firsts, x.pages = append(x.firsts, page[0].key), append(x.pages, page)
-		all = all[n:]
-	}
+	x.fill(all)
 }
 
 // settle puts the entries of each key that leaves it open in the order of their values, of which it asks for each once, and
