@@ -112,7 +112,7 @@ func (b *building) build(env *query.Env) error {
 	x.state.Store(&s)
 	n, of := 0, b.view.ids.Len()
 	ctx := env.Ctx // env itself stays with its statement
-	stopped := func() error { return x.stopped(ctx, n, of) }
+	stopped := func() error { return x.stopped(ctx, n, of, documentsRead) }
 	var err error
 	s.fill(of, func(add func(v doc.Value, id int64)) {
 		b.view.ids.Ascend(1, func(id int64, ref uint64) bool {
@@ -126,7 +126,7 @@ func (b *building) build(env *query.Env) error {
 		})
 	})
 	if g, ok := s.(*graphIndex); ok && err == nil {
-		err = g.linkAll(stopped)
+		err = g.linkAll(func(linked, of int) error { return x.stopped(ctx, linked, of, "vectors linked") })
 	}
 	if err == nil && x.index.Kind == doc.IndexUnique {
 		err = x.distinct(ctx, there(b.view.get, b.ttl, env.Now), b.view.ids)
@@ -137,19 +137,22 @@ func (b *building) build(env *query.Env) error {
 // checkEvery is how many documents are looked at between two looks at a context.
 const checkEvery = 4096
 
-// stopped is why the index of x, n of so many documents having been read, is not to be built to its end; nil where it
-// is. It takes the database's lock.
-func (x *derived) stopped(ctx context.Context, n, of int) error {
+// documentsRead is what the first part of building an index does.
+const documentsRead = "documents read"
+
+// stopped is why the index of x, of which n of so many are done, is not to be built to its end; nil where it is. It takes the
+// database's lock.
+func (x *derived) stopped(ctx context.Context, n, of int, done string) error {
 	if x.table.db.isClosed() {
 		return errClosed()
 	}
-	return x.late(ctx, n, of)
+	return x.late(ctx, n, of, done)
 }
 
 // late is stopped by the context alone.
-func (x *derived) late(ctx context.Context, n, of int) error {
-	return query.Stopped(ctx, "building the index %s on %s of %s, %s of %s documents read",
-		x.index.Kind, x.on, x.collection, query.Thousands(min(n, of)), query.Thousands(of))
+func (x *derived) late(ctx context.Context, n, of int, done string) error {
+	return query.Stopped(ctx, "building the index %s on %s of %s, %s of %s %s",
+		x.index.Kind, x.on, x.collection, query.Thousands(min(n, of)), query.Thousands(of), done)
 }
 
 // declares tells that b is the index of that declaration.

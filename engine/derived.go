@@ -169,7 +169,7 @@ func (x *derived) ready(ctx context.Context) error {
 // build makes the index of the documents as they are, of what the file keeps of it where that is of use.
 func (x *derived) build(ctx context.Context) (builtIndex, error) {
 	n, of := 0, x.table.Len()
-	err := x.late(ctx, n, of) // perhaps it waited long for others who built it
+	err := x.late(ctx, n, of, documentsRead) // perhaps it waited long for others who built it
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (x *derived) build(ctx context.Context) (builtIndex, error) {
 	s.fill(of, func(add func(v doc.Value, id int64)) {
 		x.table.Ascend(1, func(d doc.Document) bool {
 			if n++; n%checkEvery == 0 {
-				err = x.late(ctx, n, of)
+				err = x.late(ctx, n, of, documentsRead)
 			}
 			if err == nil {
 				add(x.value(d), d.ID())

@@ -144,9 +144,10 @@ func (s *graphIndex) linkStep(workers int) (linked int) {
 }
 
 // linkAll links all vectors of an index that nobody else can find yet, unless stopped says why not.
-func (s *graphIndex) linkAll(stopped func() error) error {
+func (s *graphIndex) linkAll(stopped func(linked, of int) error) error {
+	of := s.Pending()
 	for s.Pending() > 0 {
-		if err := stopped(); err != nil {
+		if err := stopped(of-s.Pending(), of); err != nil {
 			return err
 		}
 		s.Link(runtime.GOMAXPROCS(0), mostLinked)

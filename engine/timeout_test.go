@@ -18,11 +18,11 @@ func TestATimeoutSaysWhatWasBeingDone(t *testing.T) {
 	now := time.Unix(0, 0)
 	db := inMemory(t, Options{Clock: func() time.Time { now = now.Add(time.Second); return now }})
 	mustExec(t, db, "create collection c (n int @sorted, h text @hash, u int @unique, m int)")
-	mustExec(t, db, "create collection d (n int, c int @hash)")
+	mustExec(t, db, "create collection d (n int, c int @hash, v vector<2>)")
 	var c, d []string
 	for i := range rows {
 		c = append(c, fmt.Sprintf(`{n: %d, h: "h%d", u: %d, m: %d}`, i, i, i, i%7))
-		d = append(d, fmt.Sprintf("{n: %d, c: %d}", i, i+1))
+		d = append(d, fmt.Sprintf("{n: %d, c: %d, v: [%d, 1]}", i, i+1, i%150))
 	}
 	mustExec(t, db, "put c ["+strings.Join(c, ",")+"]")
 	mustExec(t, db, "put d ["+strings.Join(d, ",")+"]")
@@ -42,6 +42,8 @@ func TestATimeoutSaysWhatWasBeingDone(t *testing.T) {
 		{"set c {m: 1} where id > 0", 7, "checking the unique values written to c, 8 191 of 10 000 rows done"},
 		{"create index on d (n) @sorted", 1, "building the index @sorted on n of d, 4 096 of 10 000 documents read"},
 		{"create index on d (n) @unique", 3, "checking that no two documents of d share n, 4 096 of 10 000 done"},
+		{"create index on d (v) @hnsw(l2)", 3, "building the index @hnsw on v of d, 0 of 150 vectors linked"},
+		{"create index on d (v) @hnsw(l2)", 5, "building the index @hnsw on v of d, 128 of 150 vectors linked"},
 		{"compact", 1, "writing the file anew, 8 192 of 10 000 documents of c done"},
 	} {
 		t.Run(tc.statement, func(t *testing.T) {
@@ -57,7 +59,7 @@ func TestATimeoutSaysWhatWasBeingDone(t *testing.T) {
 	// What was given up has left nothing behind.
 	wantRows(t, db, "get c select id where n = 5", `[{"id":6}]`)
 	wantRows(t, db, "get c select max(n)", `[{"max(n)":9999}]`)
-	wantRows(t, db, "get c select id, m where id = 1 lookup d on c", `[{"id":1,"m":0,"d":[{"id":1,"n":0,"c":1}]}]`)
+	wantRows(t, db, "get c select id, m where id = 1 lookup d on c", `[{"id":1,"m":0,"d":[{"id":1,"n":0,"c":1,"v":[0,1]}]}]`)
 	wantRows(t, db, `get c where h = "h1" count`, `[{"count":1}]`)
 	mustExec(t, db, "create index on d (n) @unique")
 }
