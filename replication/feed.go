@@ -56,6 +56,7 @@ type Feed struct {
 	rewrite   rewrite
 	schemas   schemas
 	moved     [reaches]chan struct{} // closed as that end moves; nil where nobody waits
+	waiters   []*Waiter              // woken as a block lands
 }
 
 // New makes a feed that keeps copies of up to keep bytes of blocks which the file holds no more.
@@ -128,6 +129,9 @@ func (f *Feed) Synced(last wal.Ticket) {
 
 // wake has those who wait for an end to move look again.
 func (f *Feed) wake(r Reach) {
+	if r == Landed {
+		f.wakeWaiters()
+	}
 	if f.moved[r] != nil {
 		close(f.moved[r])
 		f.moved[r] = nil

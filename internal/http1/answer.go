@@ -21,6 +21,10 @@ type Answer struct {
 	Stream func(w *Writer) error
 	Length int64
 
+	// Apart has the connection not count among Server.MaxConnections while the Stream runs: whoever opens such streams
+	// bounds how many there are.
+	Apart bool
+
 	// Raw is a complete head and body, or a head whose body Stream writes, sent
 	// as it is: the loop adds nothing and frames nothing. It begins with
 	// "HTTP/1.", and its author heeds HEAD and Request.KeepAlive. A Stream beside

@@ -126,6 +126,13 @@ func (c *conn) stream(r *Request, a *Answer, mode writerMode, head []byte) error
 	if a.Length == 0 {
 		r.ctx.streaming()
 	}
+	if c.poller.socket == nil {
+		w.bell = make(chan struct{}, 1)
+	}
+	if a.Apart {
+		c.server.open.Add(-1)
+		defer c.server.open.Add(1)
+	}
 	err := c.pump(a, w)
 	if err == nil {
 		err = w.finish()

@@ -2,6 +2,7 @@ package http1
 
 import (
 	"net"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -22,6 +23,7 @@ type outbound struct {
 	try    func(fd uintptr) bool // writes p once; made once so that a write allocates nothing
 	vector [3][]byte
 	pieces net.Buffers
+	last   atomic.Int64 // no write waits longer, in Unix nanoseconds; 0 where nothing hurries
 }
 
 func (o *outbound) init(nc net.Conn) {
@@ -71,7 +73,7 @@ func (o *outbound) writeNow(p []byte) (int, error) {
 // writeSlow writes under a deadline that moves on as the peer takes bytes.
 func (o *outbound) writeSlow(p []byte) error {
 	for len(p) > 0 {
-		if err := o.to.SetWriteDeadline(time.Now().Add(WriteTimeout)); err != nil {
+		if err := o.bound(); err != nil {
 			return err
 		}
 		n, err := o.to.Write(p[:min(len(p), maxWrite)])
@@ -81,6 +83,24 @@ func (o *outbound) writeSlow(p []byte) error {
 		p = p[n:]
 	}
 	return o.to.SetWriteDeadline(time.Time{})
+}
+
+// bound sets the deadline of a write that may wait.
+func (o *outbound) bound() error {
+	if err := o.to.SetWriteDeadline(time.Now().Add(WriteTimeout)); err != nil {
+		return err
+	}
+	// Asked behind: whoever hurries sets the end first and the deadline then, so one of the two deadlines set is the end.
+	if end := o.last.Load(); end != 0 {
+		return o.to.SetWriteDeadline(time.Unix(0, end))
+	}
+	return nil
+}
+
+// hurry has no write wait beyond a time, the one under way neither.
+func (o *outbound) hurry(end time.Time) {
+	o.last.Store(end.UnixNano())
+	o.to.SetWriteDeadline(end) // it fails on a connection that is closed, whose writes fail anyway
 }
 
 // writeAll writes three pieces, the last ones perhaps empty, in one system call
@@ -95,7 +115,7 @@ func (o *outbound) writeAll(a, b, c []byte) error {
 		}
 		return nil
 	}
-	if err := o.to.SetWriteDeadline(time.Now().Add(WriteTimeout)); err != nil {
+	if err := o.bound(); err != nil {
 		return err
 	}
 	o.vector = [3][]byte{a, b, c}

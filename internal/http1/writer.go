@@ -15,6 +15,7 @@ type Writer struct {
 	held []byte // the head at first, and what has not gone out yet
 	err  error
 	sent bool // something has gone out, or may have
+	waiter
 }
 
 type writerMode uint8

@@ -1,0 +1,55 @@
+package replication
+
+import "testing"
+
+func TestAWaiterIsWokenOncePerWait(t *testing.T) {
+	f := New(DefaultKeep)
+	landed := func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.landed++
+		f.wake(Landed)
+	}
+	woken := make([]int, 3)
+	waiters := make([]Waiter, len(woken))
+	for i := range waiters {
+		waiters[i].Wake = func() { woken[i]++ }
+	}
+	expect := func(what string, want ...int) {
+		t.Helper()
+		for i, n := range want {
+			if woken[i] != n {
+				t.Errorf("%s: woken are %v, want %v", what, woken, want)
+				return
+			}
+		}
+	}
+	for i := range waiters {
+		for range 2 { // waiting twice is waiting once
+			if !f.Await(&waiters[i], 0) {
+				t.Error("there is something behind change 0")
+			}
+		}
+	}
+	expect("nothing landed", 0, 0, 0)
+	f.Leave(&waiters[0]) // the last one takes its place
+	f.Leave(&waiters[0])
+	landed()
+	expect("who left is not woken", 0, 1, 1)
+	landed()
+	expect("who does not wait is not woken", 0, 1, 1)
+	if f.Await(&waiters[1], 1) {
+		t.Error("change 2 is not seen")
+	}
+	landed()
+	expect("who was told is not woken", 0, 1, 1)
+	if !f.Await(&waiters[2], 3) || !f.Await(&waiters[0], 3) {
+		t.Error("there is something behind change 3")
+	}
+	f.Leave(&waiters[2])
+	landed()
+	expect("the others wait on", 1, 1, 1)
+	if len(f.waiters) != 0 {
+		t.Errorf("%d wait", len(f.waiters))
+	}
+}
