@@ -15,7 +15,8 @@ const leastShare = 4
 
 // budget is how much the node may have open and held.
 type budget struct {
-	connections int   // at once
+	connections int   // at once, those of streams not counted
+	streams     int64 // at once
 	tenants     int64 // open at once
 	ceiling     int64 // bytes the open tenants may hold, 0 for no limit
 
@@ -23,9 +24,9 @@ type budget struct {
 	memory atomic.Int64 // bytes the open tenants held when last measured
 }
 
-// newBudget shares the process's descriptors between connections and tenants, one each. Connections get half of them
-// at most: a connection is in one tenant at a time, so where there are no fewer places for tenants than for
-// connections, a request always finds a tenant that is idle and can be closed for the one it wants.
+// newBudget shares the process's descriptors between connections, streams and tenants, one each. Connections and streams
+// get half of them at most, streams an eighth: each is in one tenant at a time, so where there are no fewer places for
+// tenants than for both, a request always finds a tenant that is idle and can be closed for the one it wants.
 func newBudget(c Config) budget {
 	limit := int64(1) << 20
 	var r unix.Rlimit
@@ -33,10 +34,12 @@ func newBudget(c Config) budget {
 		limit = int64(min(r.Cur, 1<<30))
 	}
 	free := limit - reservedDescriptors
-	connections := min(int64(c.MaxConnections), max(free/2, leastShare))
+	streams := min(int64(c.MaxStreams), max(free/8, leastShare))
+	connections := min(int64(c.MaxConnections), max(free/2-streams, leastShare))
 	return budget{
 		connections: int(connections),
-		tenants:     max(free-connections, leastShare),
+		streams:     streams,
+		tenants:     max(free-connections-streams, leastShare),
 		ceiling:     c.MaxMemory,
 	}
 }

@@ -27,6 +27,7 @@ type call struct {
 	key     []byte // the request's Idempotency-Key, where keyed
 	keyed   bool
 	position
+	cursor cursor // where a stream is to go on
 
 	text   []byte      // the statement being written
 	params []doc.Value // its parameters

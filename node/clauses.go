@@ -41,10 +41,11 @@ const (
 	keyOn
 	keyParent
 	keyRequired
+	keySince // of a shape only: elsewhere a field may be called so
 )
 
 func (k keys) String() string {
-	for i, name := range [...]string{"select", "order", "limit", "offset", "count", "where", "group", "having", "lookup", "on", "parent", "required"} {
+	for i, name := range [...]string{"select", "order", "limit", "offset", "count", "where", "group", "having", "lookup", "on", "parent", "required", "since"} {
 		if k == 1<<i {
 			return name
 		}
@@ -117,6 +118,13 @@ func (c *call) readKey(key, value []byte, assigned bool, allowed keys) error {
 		which = keyGroup
 	case "having":
 		which = keyHaving
+	case "since":
+		which = keySince & allowed
+	}
+	if allowed == shapeKeys {
+		if err := checkShapeKey(which, key); err != nil {
+			return err
+		}
 	}
 	if !assigned {
 		return fail.New(fail.Invalid, "%s has no value: want %s=...", quoted(key), clipped(key))
@@ -156,6 +164,8 @@ func (c *call) clause(which keys, value []byte) (err error) {
 		c.limit, err = wholeNumber("limit", value)
 	case keyOffset:
 		c.offset, err = wholeNumber("offset", value)
+	case keySince:
+		c.cursor, err = parseCursor("since", value)
 	}
 	return err
 }

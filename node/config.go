@@ -30,6 +30,8 @@ type Config struct {
 	IdleClose        time.Duration // a tenant nobody has used for so long is closed
 	MaxMemory        int64         // bytes the open tenants may hold together before idle ones are closed
 	MaxConnections   int           // 1024 where zero
+	MaxStreams       int           // live queries open at once, not counted among the connections; 1024 where zero
+	Changes          int           // a live query behind by more changes is read anew; 4096 where zero
 	IdleTimeout      time.Duration // a connection without a request for so long is closed
 	Drain            time.Duration // what the caller of Shutdown means to give the requests in flight
 	StatementTimeout time.Duration
@@ -48,7 +50,11 @@ type Config struct {
 	Log     zerolog.Logger
 }
 
-const defaultConnections = 1024
+const (
+	defaultConnections = 1024
+	defaultStreams     = 1024
+	defaultBehind      = 4096
+)
 
 func (c Config) withDefaults() Config {
 	if c.FS == nil {
@@ -59,6 +65,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxConnections == 0 {
 		c.MaxConnections = defaultConnections
+	}
+	if c.MaxStreams == 0 {
+		c.MaxStreams = defaultStreams
+	}
+	if c.Changes == 0 {
+		c.Changes = defaultBehind
 	}
 	if c.Replication == 0 {
 		c.Replication = replication.DefaultKeep
@@ -80,6 +92,10 @@ func (c *Config) Validate(listen string) error {
 		return errors.New("--max-memory is negative")
 	case c.MaxConnections < 0:
 		return errors.New("--max-connections is negative")
+	case c.MaxStreams < 0:
+		return errors.New("--http-max-streams is negative")
+	case c.Changes < 0:
+		return errors.New("--changes is negative")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key go together: one of them is missing")
 	case c.AdminToken != "" && c.AdminToken == c.DataToken:

@@ -35,6 +35,8 @@ func TestConfigIsChecked(t *testing.T) {
 		"one token for everything":                 {Config{Dir: "d", AdminToken: "t", DataToken: "t"}, "127.0.0.1:1", "same"},
 		"a negative duration":                      {Config{Dir: "d", IdleClose: -1}, "127.0.0.1:1", "negative"},
 		"a negative memory":                        {Config{Dir: "d", MaxMemory: -1}, "127.0.0.1:1", "negative"},
+		"a negative number of streams":             {Config{Dir: "d", MaxStreams: -1}, "127.0.0.1:1", "negative"},
+		"a negative number of changes":             {Config{Dir: "d", Changes: -1}, "127.0.0.1:1", "negative"},
 		"a negative number of connections":         {Config{Dir: "d", MaxConnections: -1}, "127.0.0.1:1", "negative"},
 		"loopback mapped into version 6 is it too": {Config{Dir: "d"}, "[::ffff:127.0.0.1]:1", ""},
 	} {

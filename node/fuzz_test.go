@@ -40,6 +40,7 @@ func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)
 
 // wire sends raw requests to a node.
 type wire struct {
+	node  *Node
 	pipes *pipes
 	conn  net.Conn
 	in    *bufio.Reader
@@ -51,7 +52,7 @@ func wired(t testing.TB) *wire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{pipes: &pipes{made: make(chan net.Conn), closed: make(chan struct{})}}
+	w := &wire{node: n, pipes: &pipes{made: make(chan net.Conn), closed: make(chan struct{})}}
 	served := make(chan error, 1)
 	go func() { served <- n.Serve(w.pipes) }()
 	t.Cleanup(func() {

@@ -16,6 +16,10 @@
 //	Node.ending       the end of the node against openings under way
 //	registryShard.mu  the map of some of the open tenants being copied
 //	refusals.mu       the tenants that could not be opened lately
+//	streams.mu        the live queries of a tenant
+//
+// A live query (stream) is the goroutine of its connection, in its tenant for as long as it is open. It waits for the
+// feed, which wakes it as a block lands, and for its client to leave; the tenant and the node wake it to have it end.
 //
 // The goroutines are the connection loop's, which ends with Serve, and one that closes idle tenants and one that deletes
 // expired documents, which Shutdown stops and waits for.
@@ -58,13 +62,14 @@ type Node struct {
 	refusals refusals
 	budget   budget
 
-	ending   sync.RWMutex // held for reading while a tenant is being opened
-	ended    bool         // no tenant is opened any more
-	stopping atomic.Bool
-	waiting  atomic.Int64  // requests held until something happens
-	stop     chan struct{} // ends the goroutines of the node
-	stopped  sync.WaitGroup
-	shutdown func(context.Context) error
+	ending    sync.RWMutex // held for reading while a tenant is being opened
+	ended     bool         // no tenant is opened any more
+	stopping  atomic.Bool
+	waiting   atomic.Int64  // requests held until something happens
+	streaming atomic.Int64  // live queries open
+	stop      chan struct{} // ends the goroutines of the node
+	stopped   sync.WaitGroup
+	shutdown  func(context.Context) error
 }
 
 // New takes the directory's (or the file's) lock and makes a node over it. Nothing but a single file is opened before
@@ -208,6 +213,7 @@ func (n *Node) Shutdown(ctx context.Context) error { return n.shutdown(ctx) }
 func (n *Node) end(ctx context.Context) error {
 	n.stopping.Store(true)
 	close(n.stop)
+	n.eachOpen(func(t *tenant) { t.streams.hurry() })
 	err := n.server.Shutdown(ctx)
 	n.stopped.Wait()
 	err = errors.Join(err, n.closeAll())

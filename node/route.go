@@ -159,6 +159,7 @@ var (
 	routeCollection  = route{methodGet | methodPost | methodPatch | methodDelete, (*call).collection}
 	routeAll         = route{methodPatch | methodDelete, (*call).collection}
 	routeNear        = route{methodPost, (*call).near}
+	routeLive        = route{methodGet, (*call).live}
 )
 
 // laterPaths are the paths of a tenant's surface that this version does not have.
@@ -229,7 +230,7 @@ func findRoute(path segments) (where *route, name []byte, err error) {
 	case "near":
 		return &routeNear, first, nil
 	case "changes":
-		return nil, nil, later("a live query, /changes,")
+		return &routeLive, first, nil
 	}
 	return nil, nil, nil
 }

@@ -31,6 +31,8 @@ type tenant struct {
 
 	gone chan struct{} // closed when the tenant is to be closed though in use: what streams from it ends
 	left chan struct{} // wakes whoever waits for the last request to leave
+
+	streams streams
 }
 
 func (n *Node) newTenant(name string, db *engine.DB, feed *replication.Feed) *tenant {
@@ -68,6 +70,7 @@ func (n *Node) release(t *tenant) {
 // shut turns requests away from now on and returns when the last one has left.
 func (t *tenant) shut() {
 	close(t.gone)
+	t.streams.hurry()
 	t.uses.Add(closing)
 	for t.uses.Load() != closing {
 		<-t.left

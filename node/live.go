@@ -1,0 +1,105 @@
+package node
+
+import (
+	"fenec/engine"
+	"fenec/engine/fail"
+	"fenec/internal/http1"
+)
+
+// live is GET /C/changes: the rows of a shape and how they change, as server-sent events.
+func (c *call) live() http1.Answer {
+	s, err := c.openStream()
+	if err != nil {
+		return c.node.answerRESTError(c.request, err)
+	}
+	a := http1.Answer{Status: 200, Headers: streamHeaders(s.seq, s.history), Stream: s.run, Apart: true, Close: true}
+	if c.request.Method == "HEAD" { // nothing is streamed
+		s.close()
+	}
+	return a
+}
+
+var (
+	eventStream = []http1.Header{{Name: []byte("Content-Type"), Value: []byte("text/event-stream")}}
+	notStored   = http1.Header{Name: []byte("Cache-Control"), Value: []byte("no-store")}
+)
+
+func streamHeaders(seq uint64, history string) []http1.Header {
+	return append(withType(positionHeaders(seq, history), eventStream), notStored)
+}
+
+// openStream makes the stream that a request asks for, as far as its seed. Whoever gets one closes it.
+func (c *call) openStream() (*stream, error) {
+	shape, err := c.readShape()
+	if err == nil {
+		err = c.readLastEvent()
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &stream{node: c.node, tenant: c.tenant, feed: c.tenant.feed, ctx: c.request.Context(), shape: shape}
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	resumes, err := c.mayResume()
+	if err == nil {
+		err = s.begin(c.cursor.seq, resumes)
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// mayResume tells whether the request has a cursor of this copy's history that is not from the future.
+func (c *call) mayResume() (bool, error) {
+	if !c.cursor.given {
+		return false, nil
+	}
+	stands, err := c.tenant.db.Stands(c.cursor.seq, c.cursor.history)
+	return stands == engine.Holds, err
+}
+
+// open counts the stream in, and keeps its tenant open.
+func (s *stream) open() error {
+	n := s.node
+	if n.streaming.Add(1) > n.budget.streams {
+		n.streaming.Add(-1)
+		return fail.New(fail.Closed, "there are %d live queries open, which is as many as this node takes: send the request again later", n.budget.streams)
+	}
+	if !s.tenant.enter() {
+		n.streaming.Add(-1)
+		return s.leaving()
+	}
+	s.shape = s.tenant.streams.share(s.shape)
+	return nil
+}
+
+// close ends what open began.
+func (s *stream) close() {
+	s.tenant.streams.letGo(s.shape)
+	s.node.release(s.tenant)
+	s.node.streaming.Add(-1)
+}
+
+// begin finds the collection, and where the stream goes on: behind the change since where the changes from there on are
+// at hand, and otherwise with a seed.
+func (s *stream) begin(since uint64, resumes bool) error {
+	return s.tenant.db.View(s.ctx, func(v *engine.View) error {
+		s.seq, s.history = v.Seq, v.History
+		s.collection = s.feed.Collection(s.shape.collection, v.Seq)
+		if resumes && s.canFollow(v, since) {
+			s.seq = since
+			return s.shape.in(v).check()
+		}
+		return s.seed(v)
+	})
+}
+
+// canFollow tells whether what happened to the collection behind a change is at hand. A collection that came later, be it
+// in the place of another of its name, is none that a client has rows of.
+func (s *stream) canFollow(v *engine.View, since uint64) bool {
+	return s.feed.Check(since) == nil && v.Seq-since <= uint64(s.node.config.Changes) &&
+		s.feed.Collection(s.shape.collection, since) == s.collection
+}

@@ -1,0 +1,303 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"fenec/engine"
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/internal/http1"
+	"fenec/replication"
+)
+
+const (
+	// heartbeat is how long a stream is silent at most.
+	heartbeat = 15 * time.Second
+	// usualEvent is the room an event is given at first, in bytes.
+	usualEvent = 256
+)
+
+// stream is one live query, run by the goroutine of its connection. It holds one event at most: what happens while the
+// client takes that is read from the feed afterwards, or the rows are read anew.
+type stream struct {
+	node   *Node
+	tenant *tenant
+	feed   *replication.Feed
+	ctx    context.Context
+	shape  *shape
+
+	collection uint64 // its number
+	seq        uint64 // the change up to which the client knows everything
+	history    string
+	told       uint64 // seq as the client last heard of it
+	sentAt     time.Time
+
+	out    *http1.Writer
+	waiter replication.Waiter
+	ids    []int64
+	event  []byte // to be sent; nil where there is none
+}
+
+// run sends events until the client leaves or the stream is to end, which the last event says why.
+func (s *stream) run(out *http1.Writer) error {
+	defer s.close()
+	s.out, s.waiter.Wake = out, out.Wake
+	s.tenant.streams.add(out)
+	defer s.tenant.streams.remove(out)
+	defer s.feed.Leave(&s.waiter)
+	if s.ending() != nil { // maybe since before the stream was among those that are hurried
+		out.Hurry(endGrace)
+	}
+	s.told, s.sentAt = s.seq, time.Now()
+	if err := s.send(); err != nil { // the seed, or the head alone
+		return err
+	}
+	for {
+		end := s.ending() // asked first, so that what came before it is sent
+		moved, err := s.follow()
+		if err == nil && !moved {
+			if err = end; err == nil && s.feed.Await(&s.waiter, s.seq) {
+				err = s.wait()
+			}
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, errUnsent), s.ctx.Err() != nil:
+			return err
+		default:
+			s.event = s.appendError(s.newEvent("error"), err)
+			return s.send()
+		}
+	}
+}
+
+// ending is why the stream is to end, nil where it is not.
+func (s *stream) ending() error {
+	select {
+	case <-s.node.stop:
+		return errStopping()
+	case <-s.tenant.gone:
+		return s.leaving()
+	default:
+		return nil
+	}
+}
+
+func (s *stream) leaving() error {
+	if s.node.stopping.Load() {
+		return errStopping()
+	}
+	return errLeaving(s.tenant.name)
+}
+
+// wait waits until something may have happened, and says now and then that the stream is alive. Its error is that the
+// client is gone.
+func (s *stream) wait() error {
+	next := s.sentAt.Add(heartbeat)
+	if err := s.out.Wait(next); err != nil || time.Now().Before(next) {
+		return err
+	}
+	s.event = append(make([]byte, 0, usualEvent), ":\n"...)
+	if s.told != s.seq { // an id without data moves the client's cursor and is no event
+		s.event = s.appendID(s.event)
+	}
+	s.event = append(s.event, '\n')
+	return s.send()
+}
+
+// follow sends what has happened to the shape since s.seq. moved tells that something has, to whatever collection.
+func (s *stream) follow() (moved bool, err error) {
+	next, err := s.next()
+	if err != nil || next == nil {
+		return false, err
+	}
+	s.seq = next.to
+	if next.event == nil {
+		return true, nil
+	}
+	s.event, s.told = next.event, next.to
+	return true, s.send()
+}
+
+// next is the advance from s.seq on, nil where nothing has happened since. What another stream of the shape has found out
+// is taken from there.
+func (s *stream) next() (*advance, error) {
+	if last := s.taken(); last != nil {
+		return last, nil
+	}
+	s.shape.making.Lock()
+	defer s.shape.making.Unlock()
+	if last := s.taken(); last != nil {
+		return last, nil
+	}
+	from := s.seq
+	moved, err := s.changed()
+	if err != nil || !moved {
+		s.seq = from // of what came behind, the client has been told nothing
+		return nil, err
+	}
+	next := &advance{from: from, to: s.seq, event: s.event}
+	s.event = nil
+	if s.shape.uses.Load() > 1 && cap(next.event) <= maxShared {
+		s.shape.last.Store(next)
+	}
+	return next, nil
+}
+
+// taken is the advance from s.seq on, where another stream of the shape has found it out. One to where the tenant does not
+// stand any more, since it could not be written, is none.
+func (s *stream) taken() *advance {
+	last := s.shape.last.Load()
+	if last == nil || last.from != s.seq || last.to > s.feed.End(replication.Landed) {
+		return nil
+	}
+	return last
+}
+
+// changed reads the changes behind s.seq and makes an event of them where they are of the shape. moved tells that there
+// were any.
+func (s *stream) changed() (moved bool, err error) {
+	most := uint64(s.node.config.Changes)
+	changed, err := s.feed.Changed(s.ids[:0], s.collection, s.seq, most)
+	s.ids = changed.IDs
+	switch {
+	case isLost(err):
+		return true, s.tenant.db.View(s.ctx, s.seed)
+	case err != nil:
+		return false, err
+	case changed.Dropped:
+		return false, s.dropped()
+	case changed.Seq == s.seq:
+		return false, nil
+	case len(changed.IDs) == 0 && !changed.Schema:
+		s.seq = changed.Seq
+		return true, nil
+	}
+	return true, s.tenant.db.View(s.ctx, func(v *engine.View) error {
+		// More may have landed before the view: an event has whole blocks with their rows as they are at one change.
+		more, err := s.feed.Changed(changed.IDs, s.collection, changed.Seq, most)
+		s.ids = more.IDs
+		switch {
+		case isLost(err):
+			return s.seed(v)
+		case err != nil:
+			return err
+		case more.Dropped:
+			return s.dropped()
+		}
+		return s.change(v, changed.Schema || more.Schema)
+	})
+}
+
+// isLost tells a cursor that the feed cannot go on from: too far behind, or past changes that could not be written.
+func isLost(err error) bool {
+	var gone *replication.Gone
+	var ahead *replication.Ahead
+	return errors.As(err, &gone) || errors.As(err, &ahead)
+}
+
+func (s *stream) dropped() error {
+	return fail.New(fail.NotFound, "collection %s was dropped", s.shape.collection)
+}
+
+// seed makes the event of all rows of the shape.
+func (s *stream) seed(v *engine.View) error {
+	collection := s.feed.Collection(s.shape.collection, v.Seq)
+	if s.collection != 0 && collection != s.collection {
+		return s.dropped()
+	}
+	s.seq = v.Seq
+	event := appendNumber(append(s.newEvent("seed"), '{'), "seq", int64(v.Seq))
+	event, err := s.shape.in(v).appendAll(append(event, `,"rows":`...))
+	if err != nil {
+		return err
+	}
+	s.event = append(event, "}\n\n"...)
+	return nil
+}
+
+// change makes the event of what became of the documents s.ids.
+func (s *stream) change(v *engine.View, schema bool) error {
+	s.seq = v.Seq
+	event := appendNumber(append(s.newEvent("change"), '{'), "seq", int64(v.Seq))
+	event = append(event, `,"puts":[`...)
+	outside, rows := s.ids[:0], s.shape.in(v)
+	puts := len(event)
+	for _, id := range s.ids {
+		if len(event) > puts {
+			event = append(event, ',')
+		}
+		start := len(event)
+		var found bool
+		var err error
+		if event, found, err = rows.appendOne(event, id); err != nil {
+			return err
+		}
+		if !found {
+			outside = append(outside, id)
+			event = event[:max(puts, start-1)]
+		}
+	}
+	if schema {
+		if err := rows.check(); err != nil {
+			return err
+		}
+	}
+	event = append(event, `],"dels":[`...)
+	for i, id := range outside {
+		if i > 0 {
+			event = append(event, ',')
+		}
+		event = strconv.AppendInt(event, id, 10)
+	}
+	event = strconv.AppendBool(append(event, `],"schema":`...), schema)
+	s.event = append(event, "}\n\n"...)
+	return nil
+}
+
+// newEvent begins an event whose data comes next.
+func (s *stream) newEvent(name string) []byte {
+	event := append(append(append(make([]byte, 0, usualEvent), "event: "...), name...), '\n')
+	return append(s.appendID(event), "data: "...)
+}
+
+// appendID appends the line that tells the client its cursor.
+func (s *stream) appendID(dst []byte) []byte {
+	s.told = s.seq
+	return append(appendCursor(append(dst, "id: "...), s.seq, s.history), '\n')
+}
+
+func (s *stream) appendError(event []byte, err error) []byte {
+	message := "the live query failed, the node's log says why"
+	var e *fail.Error
+	if errors.As(err, &e) {
+		message = e.Message
+	} else {
+		s.node.log.Error().Str("tenant", s.tenant.name).Err(err).Msg("a live query failed")
+	}
+	event = doc.AppendQuoted(append(event, `{"error":`...), []byte(message))
+	return append(event, "}\n\n"...)
+}
+
+// errUnsent is a client that is gone or takes nothing.
+var errUnsent = errors.New("the event was not sent")
+
+// send sends the event there is, and the head before the first.
+func (s *stream) send() error {
+	event := s.event
+	s.event = nil
+	if _, err := s.out.Write(event); err != nil {
+		return errors.Join(errUnsent, err)
+	}
+	if err := s.out.Flush(); err != nil {
+		return errors.Join(errUnsent, err)
+	}
+	s.sentAt = time.Now()
+	if cap(s.ids) > keptParams {
+		s.ids = nil
+	}
+	return nil
+}
