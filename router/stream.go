@@ -1,7 +1,6 @@
 package router
 
 import (
-	"context"
 	"errors"
 	"io"
 	"strconv"
@@ -14,14 +13,24 @@ const (
 	// streamSilence is how long a node may keep silent in the middle of an answer without a length, where
 	// --upstream-timeout is shorter: streams are kept alive by a line every 15 seconds.
 	streamSilence = 45 * time.Second
-	streamBuffer  = 32 << 10
+	// streamPulse is how often a client is looked at while its node has nothing to say, and whether the router stops.
+	streamPulse = time.Second
+	// leastStreamBuffer and streamBuffer are what is copied at a time, in bytes: the more the more comes at once.
+	leastStreamBuffer = 4 << 10
+	streamBuffer      = 32 << 10
 )
 
 // passOn makes an answer that is copied as it comes, until the node's end or the client's: one without a length, or one
-// too long to be held. The connection to the node is let go of as it ends.
+// too long to be held. The connection to the node is let go of as it ends. A router that stops does not wait for the end of
+// one without a length.
 func (ex *exchange) passOn(w *wire, l *link, rep *http1.Response) http1.Answer {
 	r := ex.request
-	s := &stream{wire: w, pool: &l.pool, ctx: r.Context(), silence: max(ex.silence, streamSilence)}
+	s := &stream{wire: w, pool: &l.pool, silence: max(ex.silence, streamSilence)}
+	w.until = nil
+	if rep.Length < 0 {
+		w.until = ex.router.server.Draining()
+	}
+	w.Watch(streamPulse, w.awake)
 	framing, length := "", max(0, rep.Length)
 	if rep.Length < 0 && r.Minor > 0 {
 		framing, s.chunked = "Transfer-Encoding: chunked\r\n", true
@@ -35,16 +44,14 @@ func (ex *exchange) passOn(w *wire, l *link, rep *http1.Response) http1.Answer {
 type stream struct {
 	wire    *wire
 	pool    *pool
-	ctx     context.Context
 	silence time.Duration
 	chunked bool
 }
 
 // copy runs until either side ends. A client that leaves is noticed while the node has nothing to say.
 func (s *stream) copy(out *http1.Writer) error {
-	stop := context.AfterFunc(s.ctx, s.wire.close)
 	err := s.pump(out)
-	if stop() && err == nil {
+	if err == nil {
 		s.pool.give(s.wire)
 	} else {
 		s.wire.close()
@@ -56,7 +63,7 @@ func (s *stream) pump(out *http1.Writer) error {
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	body, buf := s.wire.Body(s.silence), make([]byte, streamBuffer)
+	body, buf := s.wire.Body(s.silence), make([]byte, leastStreamBuffer)
 	for {
 		n, err := body.Read(buf)
 		if errors.Is(err, io.EOF) {
@@ -67,6 +74,9 @@ func (s *stream) pump(out *http1.Writer) error {
 		}
 		if err := s.piece(out, buf[:n]); err != nil {
 			return err
+		}
+		if n == len(buf) && n < streamBuffer {
+			buf = make([]byte, 2*n)
 		}
 	}
 }
