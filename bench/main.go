@@ -29,6 +29,7 @@ var parts = []part{
 	{"durable", "durable writes, beside a bare fdatasync", durableFigures},
 	{"node", "a GET straight to a node, beside a bare net/http handler", nodeFigures},
 	{"router", "through the router, beside a C relay, nginx and haproxy", routerFigures},
+	{"live", "live queries, beside a GET of one document", liveFigures},
 	{"move", "moving a tenant of 50 MB, beside cp and sync", moveFigures},
 	{"changes", "change data capture, beside the puts it follows", changeFigures},
 	{"tenants", "5 000 tenants with 256 descriptors and 64 MiB", tenantFigures},
