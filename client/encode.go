@@ -1,0 +1,87 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+var (
+	encoding = json.JoinOptions(json.FormatNilSliceAsNull(true), json.FormatNilMapAsNull(true))
+	decoding = json.WithUnmarshalers(json.UnmarshalFromFunc(decodeAny))
+)
+
+// decodeAny reads a whole number as an int64 where nothing says what type it has.
+func decodeAny(d *jsontext.Decoder, value *any) error {
+	if d.PeekKind() != '0' {
+		return errors.ErrUnsupported
+	}
+	text, err := d.ReadValue()
+	if err != nil {
+		return err
+	}
+	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
+		*value = n
+		return nil
+	}
+	var f float64
+	err = json.Unmarshal(text, &f)
+	*value = f
+	return err
+}
+
+// Decode reads JSON, such as the document of a Change, as rows are read.
+func Decode[T any](text jsontext.Value) (T, error) {
+	var v T
+	err := json.Unmarshal(text, &v, decoding)
+	return v, err
+}
+
+// appendStatement appends {"query": ..., "params": [...]}.
+func appendStatement(dst []byte, statement string, params []any) ([]byte, error) {
+	query, err := jsontext.AppendQuote(append(dst, `{"query":`...), statement)
+	if err != nil {
+		return dst, fmt.Errorf("the statement is not valid UTF-8: %w", err)
+	}
+	dst = query
+	for i, param := range params {
+		if i == 0 {
+			dst = append(dst, `,"params":[`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		value, err := json.Marshal(param, encoding)
+		if err != nil {
+			return dst, fmt.Errorf("parameter $%d: %w", i+1, err)
+		}
+		dst = append(dst, value...)
+	}
+	if len(params) > 0 {
+		dst = append(dst, ']')
+	}
+	return append(dst, '}'), nil
+}
+
+// reads tells a statement that surely only reads, by its first word.
+func reads(statement string) bool {
+	for {
+		statement = strings.TrimLeft(statement, " \t\r\n")
+		if !strings.HasPrefix(statement, "--") { // a comment
+			break
+		}
+		_, statement, _ = strings.Cut(statement, "\n")
+	}
+	end := strings.IndexFunc(statement, func(r rune) bool { return r|0x20 < 'a' || r|0x20 > 'z' })
+	if end < 0 {
+		end = len(statement)
+	}
+	switch strings.ToLower(statement[:end]) {
+	case "get", "select", "explain", "collections", "describe":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,144 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// request is one request, made ready to be sent as often as it may be.
+type request struct {
+	method, path string
+	body         []byte
+	header       [][2]string // beside those of every request
+	reads        bool        // nothing is written
+	repeats      bool        // a write that does no harm where it runs twice
+	wait         time.Duration // what the server is asked to wait
+	cursor       Position    // a page of changes: the change that it begins behind
+	paged        bool        // cursor is meant
+}
+
+// answer is an answer of 2xx.
+type answer struct {
+	header http.Header
+	body   []byte
+}
+
+// errTooLong is an answer past maxAnswer.
+var errTooLong = fmt.Errorf("the answer is longer than %d MiB", maxAnswer>>20)
+
+// errSilent is a try that took longer than it may.
+var errSilent = errors.New("the server did not answer in time")
+
+// send sends a request until it has an answer, or none is to be expected.
+func (c *Client) send(ctx context.Context, r request) (answer, error) {
+	reads := r.reads || c.read
+	if !reads {
+		if key := c.nextKey(); key != "" {
+			r.header = append(r.header, [2]string{"Idempotency-Key", key})
+			r.repeats = true
+		}
+	}
+	again := c.again()
+	for {
+		a, err := c.try(ctx, r)
+		switch {
+		case err == nil:
+			if p, ok := positionOf(a.header); ok && !reads {
+				c.memory.learn(p)
+			}
+			return a, nil
+		case !reads && !r.repeats && !unsent(err):
+			return answer{}, ended(ctx, err)
+		}
+		if err := again.wait(ctx, err); err != nil {
+			return answer{}, err
+		}
+	}
+}
+
+// try sends a request once, and reads all of its answer. Its error is an *Error, *broken, or what is wrong with the
+// request or the answer.
+func (c *Client) try(ctx context.Context, r request) (answer, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout+r.wait, errSilent)
+	defer cancel()
+	response, err := c.open(ctx, r)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	body, err := readAll(response.Body)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{response.Header, body}, nil
+}
+
+// open sends a request once and reads the head of its answer. One that is no 2xx is read whole, and an *Error.
+func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, r.method, c.base+r.path, bytes.NewReader(r.body))
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range r.header {
+		request.Header.Set(h[0], h[1])
+	}
+	if len(r.body) > 0 {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	c.mark(request.Header, &r)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, &broken{err}
+	}
+	if response.StatusCode/100 == 2 {
+		return response, nil
+	}
+	defer response.Body.Close()
+	body, err := readAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	return nil, refusal(response, body)
+}
+
+// mark says what the request wants of the copy that answers it.
+func (c *Client) mark(h http.Header, r *request) {
+	p := c.memory.get()
+	if r.paged {
+		p = r.cursor
+		if p.History != "" { // without Fenec-After, it keeps a cursor from being taken for one of another history
+			h.Set("Fenec-History", p.History)
+		}
+	}
+	if !c.read {
+		return
+	}
+	h.Set("Fenec-Read", "replica")
+	if p != (Position{}) {
+		h.Set("Fenec-After", strconv.FormatUint(p.Seq, 10))
+		if p.History != "" {
+			h.Set("Fenec-History", p.History)
+		}
+	}
+}
+
+// readAll reads a body to its end, so that its connection is used again.
+func readAll(body io.Reader) ([]byte, error) {
+	all, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, &broken{err}
+	case len(all) > maxAnswer:
+		return nil, errTooLong
+	}
+	return all, nil
+}
