@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -75,7 +76,7 @@ func reads(statement string) bool {
 		}
 		_, statement, _ = strings.Cut(statement, "\n")
 	}
-	end := strings.IndexFunc(statement, func(r rune) bool { return r|0x20 < 'a' || r|0x20 > 'z' })
+	end := strings.IndexFunc(statement, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	if end < 0 {
 		end = len(statement)
 	}

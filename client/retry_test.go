@@ -154,15 +154,17 @@ func TestAContextEndsTheWait(t *testing.T) {
 		cancel(stop)
 	})
 	_, err := client.Query[book](ctx, newClient(t, server, client.Options{}), "get books")
-	var e *client.Error
-	if !errors.Is(err, stop) || !errors.As(err, &e) {
-		t.Errorf("%v, want %v and what came last", err, stop)
+	if !errors.Is(err, stop) {
+		t.Errorf("%v, want %v", err, stop)
 	}
 }
 
 func TestATryHasATime(t *testing.T) {
 	t.Parallel()
-	server, asked := scripted(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, says(200, "[]"))
+	server, asked := scripted(t, func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body) // or the server does not notice that the client left
+		<-r.Context().Done()
+	}, says(200, "[]"))
 	c := newClient(t, server, client.Options{Timeout: 100 * time.Millisecond})
 	if _, err := client.Query[book](t.Context(), c, "get books"); err != nil || asked.Load() != 2 {
 		t.Errorf("%v after %d requests", err, asked.Load())

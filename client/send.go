@@ -15,12 +15,12 @@ import (
 type request struct {
 	method, path string
 	body         []byte
-	header       [][2]string // beside those of every request
-	reads        bool        // nothing is written
-	repeats      bool        // a write that does no harm where it runs twice
+	header       [][2]string   // beside those of every request
+	reads        bool          // nothing is written
+	repeats      bool          // a write that does no harm where it runs twice
 	wait         time.Duration // what the server is asked to wait
-	cursor       Position    // a page of changes: the change that it begins behind
-	paged        bool        // cursor is meant
+	cursor       Position      // a page of changes: the change that it begins behind
+	paged        bool          // cursor is meant
 }
 
 // answer is an answer of 2xx.

@@ -1,0 +1,171 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"fenec/client"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// landed is a change as the tests compare it.
+func landed(t *testing.T, c client.Change) string {
+	t.Helper()
+	if time.Since(c.At).Abs() > time.Hour {
+		t.Errorf("change %s landed at %s", c.Position, c.At)
+	}
+	text := c.Op + " " + c.Collection
+	if c.Doc != nil {
+		b, err := client.Decode[book](c.Doc)
+		if err != nil || b.ID != c.ID {
+			t.Errorf("document %s of id %d, %v", c.Doc, c.ID, err)
+		}
+		text += " " + b.Title
+	}
+	return text
+}
+
+func TestChangesComeInOrder(t *testing.T) {
+	t.Parallel()
+	c := withBooks(t)
+	exec(t, c, "put books {title: 'Emma'}")
+	exec(t, c.WithKey("k"), "put books {title: 'Momo'}")
+	exec(t, c, "del books where title = 'Emma'")
+	want := []string{"create books", "put books Emma", "put books Momo", "del books"}
+	for _, limit := range []int{0, 1, 3} {
+		var got []string
+		var since client.Position
+		for change, err := range c.Changes(t.Context(), since, client.ChangeOptions{Limit: limit}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, landed(t, change))
+			since = change.Position
+			if len(got) == 2 {
+				break
+			}
+		}
+		for change, err := range c.Changes(t.Context(), since, client.ChangeOptions{Limit: limit}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, landed(t, change))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("in pages of %d: %s", limit, diff)
+		}
+	}
+}
+
+func TestChangesWait(t *testing.T) {
+	t.Parallel()
+	c := withBooks(t)
+	end, err := c.End(t.Context())
+	if err != nil || end.Seq != 1 || end.History != c.Position().History {
+		t.Fatalf("the end is %s, %v", end, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	exec(t, c, "put books {title: 'a'}")
+	var got []string
+	for change, err := range c.Changes(ctx, end, client.ChangeOptions{Wait: 10 * time.Second}) {
+		if err != nil {
+			if !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+			break
+		}
+		got = append(got, landed(t, change))
+		if len(got) == 5 {
+			cancel()
+			continue
+		}
+		go c.Exec(t.Context(), "put books {title: $1}", string(rune('a'+len(got))))
+	}
+	if want := []string{"put books a", "put books b", "put books c", "put books d", "put books e"}; !slices.Equal(got, want) {
+		t.Errorf("changes %q, want %q", got, want)
+	}
+}
+
+func TestCursorsThatCannotBeServed(t *testing.T) {
+	t.Parallel()
+	c := withBooks(t)
+	for name, since := range map[string]client.Position{
+		"past the last change": {Seq: 99},
+		"of another tenant":    {Seq: 1, History: "1-0123456789abcdef0123456789abcdef"},
+	} {
+		_, err := c.Page(t.Context(), since, client.ChangeOptions{})
+		if !errors.Is(err, client.ErrCursor) || errors.Is(err, client.ErrConflict) {
+			t.Errorf("a cursor %s: %v", name, err)
+		}
+	}
+	server, _ := scripted(t, says(410, `{"error":"no longer kept","since":4096}`, "Fenec-Seq", "5000", "Fenec-History", "1-aa"))
+	gone := newClient(t, server, client.Options{})
+	for _, err := range gone.Changes(t.Context(), client.Position{}, client.ChangeOptions{Wait: time.Second}) {
+		var e *client.Error
+		if !errors.Is(err, client.ErrGone) || !errors.As(err, &e) || e.First != 4096 || e.Position.Seq != 5000 {
+			t.Errorf("a cursor too old: %#v", err)
+		}
+	}
+}
+
+func TestAnswersThatAreNoChanges(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]turn{
+		"without a cursor": says(200, ""),
+		"cut off":          says(200, `{"seq":1}`, "Fenec-Next", "1"),
+		"no JSON":          says(200, "seq\n", "Fenec-Next", "1"),
+	} {
+		server, _ := scripted(t, answer)
+		if page, err := newClient(t, server, client.Options{}).Page(t.Context(), client.Position{}, client.ChangeOptions{}); err == nil {
+			t.Errorf("an answer %s is read as %+v", name, page)
+		}
+	}
+}
+
+func TestAConsumerKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	c := withBooks(t)
+	search := c.Consumer("search/")
+	if since, err := search.Create(t.Context()); since != 1 || err != nil {
+		t.Fatalf("made at %d, %v", since, err)
+	}
+	for i := range 3 {
+		exec(t, c, "put books {title: $1}", string(rune('a'+i)))
+	}
+	var got []string
+	for range 3 {
+		page, err := search.Next(t.Context(), client.ChangeOptions{Limit: 1, Wait: time.Second})
+		if err != nil || len(page.Changes) != 1 {
+			t.Fatalf("%+v, %v", page, err)
+		}
+		again, err := search.Next(t.Context(), client.ChangeOptions{Limit: 1})
+		if diff := cmp.Diff(page.Changes, again.Changes); err != nil || diff != "" {
+			t.Errorf("reading moved it: %v %s", err, diff)
+		}
+		got = append(got, landed(t, page.Changes[0]))
+		if err := search.Commit(t.Context(), page.Next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"put books a", "put books b", "put books c"}; !slices.Equal(got, want) {
+		t.Errorf("changes %q, want %q", got, want)
+	}
+	if err := search.Commit(t.Context(), client.Position{Seq: 2}); err != nil {
+		t.Fatal(err)
+	}
+	all, err := c.Consumers(t.Context())
+	if diff := cmp.Diff([]client.ConsumerState{{Name: "search/", Since: 2, Behind: 3}}, all); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
+	if err := search.Delete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := search.Next(t.Context(), client.ChangeOptions{}); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("a consumer deleted: %v", err)
+	}
+}
