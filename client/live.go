@@ -133,13 +133,14 @@ func (s *subscription) connect(ctx context.Context) error {
 			return err
 		case err != nil:
 			return &broken{err}
-		case e.name == "error" && e.data != nil:
-			return endOf(e)
 		}
-		s.again.well()
 		if e.id != "" {
 			s.cursor = e.id
 		}
+		if e.name == "error" && e.data != nil {
+			return endOf(e)
+		}
+		s.again.well()
 		if e.data == nil || e.name != "seed" && e.name != "change" {
 			continue
 		}

@@ -53,7 +53,7 @@ func TestASubscriptionGoesOnWhereItStood(t *testing.T) {
 		cuts,
 		streams(true, firstGoes+":\nid: 7@1-aa\n\n"), // a heartbeat moves the cursor
 		says(503, "{}", "Retry-After", "1"),
-		streams(true, "event: error\nid: 7@1-aa\ndata: {\"error\":\"the node is stopping\"}\n\n"),
+		streams(true, "event: error\nid: 8@1-aa\ndata: {\"error\":\"the node is stopping\"}\n\n"),
 		streams(false, strings.ReplaceAll(lastComes, "\n", "\r\n")),
 	}
 	for i := range turns {
@@ -90,7 +90,7 @@ func TestASubscriptionGoesOnWhereItStood(t *testing.T) {
 	if want := map[int64]string{2: "Momo", 3: "Ulysses", 4: "Maus"}; !maps.Equal(view, want) {
 		t.Errorf("the view is %v, want %v", view, want)
 	}
-	if want := []string{"", "3@1-aa", "3@1-aa", "7@1-aa", "7@1-aa", "7@1-aa"}; !slices.Equal(cursors, want) {
+	if want := []string{"", "3@1-aa", "3@1-aa", "7@1-aa", "7@1-aa", "8@1-aa"}; !slices.Equal(cursors, want) {
 		t.Errorf("cursors %q, want %q", cursors, want)
 	}
 }
