@@ -132,6 +132,7 @@ func TestASubscriptionEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	server, _ := scripted(t, streams(false, seedOfTwo))
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	var last error
 	for _, err := range client.Subscribe[book](ctx, newClient(t, server, client.Options{}), "books", client.Shape{}) {
 		cancel()
