@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -209,6 +210,7 @@ func cutting(t *testing.T, target string) (address string, lost *atomic.Int64) {
 	transport := &http.Transport{}
 	proxy := &httputil.ReverseProxy{
 		Transport: transport,
+		ErrorLog:  log.New(io.Discard, "", 0),
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to) },
 		ModifyResponse: func(r *http.Response) error {
 			switch n := answers.Add(1); {
