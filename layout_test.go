@@ -54,8 +54,9 @@ var mayImport = map[string][]string{
 	"fenec/internal/tail":        {"fenec/internal/api"},
 }
 
-// testsMayImport is what tests may import beside that: those of the client run a node to be clients of.
-var testsMayImport = map[string][]string{"fenec/client": {"fenec/node"}}
+// testsMayImport is what tests may import beside that: those of the client run a node to be clients of, those of the binary
+// are clients.
+var testsMayImport = map[string][]string{"fenec/client": {"fenec/node"}, "fenec": {"fenec/client"}}
 
 // onlyIn names what few packages may know.
 var onlyIn = map[string]func(pkg string) bool{
