@@ -47,7 +47,8 @@ const keptConnections = 64
 type Options struct {
 	// Token is sent as a bearer token with every request, where there is one.
 	Token string
-	// HTTP sends the requests, in place of a client that keeps connections of its own. Redirects are not followed.
+	// HTTP sends the requests, in place of a client that keeps connections of its own. Redirects are not followed. A Timeout
+	// of it cuts live queries short, which then come back.
 	HTTP *http.Client
 	// Patience is how long a request that may be sent again is, counted from its first failure, and how long a stream goes
 	// on without its server. DefaultPatience where zero; negative: everything is sent once. Forever leaves it to the context.
