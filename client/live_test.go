@@ -202,3 +202,18 @@ func TestAShapeIsAQueryString(t *testing.T) {
 		}
 	}
 }
+
+func TestASeedVoidsWhatWasTold(t *testing.T) {
+	t.Parallel()
+	view := map[int64]string{1: "a", 2: "b"}
+	change := client.Event[string]{Puts: []client.Row[string]{{ID: 3, Doc: "c"}}, Dels: []int64{1, 9}}
+	change.Apply(view)
+	if want := map[int64]string{2: "b", 3: "c"}; !maps.Equal(view, want) {
+		t.Errorf("behind a change the view is %v, want %v", view, want)
+	}
+	seed := client.Event[string]{Seed: true, Puts: []client.Row[string]{{ID: 4, Doc: "d"}}}
+	seed.Apply(view)
+	if want := map[int64]string{4: "d"}; !maps.Equal(view, want) {
+		t.Errorf("behind a seed the view is %v, want %v", view, want)
+	}
+}
