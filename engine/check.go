@@ -83,7 +83,9 @@ func (c *checker) breaks() {
 func (c *checker) visit(offset int64, kind wal.Kind, payload []byte, err error) {
 	switch {
 	case err != nil:
-		c.breaks()
+		if kind != wal.Derived {
+			c.breaks()
+		}
 		return
 	case kind == wal.Derived:
 		if err := c.db.keep(payload); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -258,5 +259,56 @@ func TestCheckPassesOverGraphs(t *testing.T) {
 	checkNearest(t, db)
 	if !strings.Contains(log.String(), "made again") {
 		t.Errorf("the log does not tell of the record: %s", &log)
+	}
+}
+
+func TestAGraphDamagedInTheFileIsMadeAgain(t *testing.T) {
+	fs := crashfs.New(1)
+	db := inMemory(t, Options{FS: fs})
+	mustExec(t, db, `create collection c (v vector<2> @hnsw(l2))`)
+	mustExec(t, db, `put c [{v: [1, 2]}, {v: [3, 4]}]`)
+	if err := linked(db); err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, db, `compact`) // the graph is in the image
+	mustExec(t, db, `put c {v: [5, 6]}`)
+	want := dump(t, db)
+	db.Close()
+
+	f, err := fs.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, err := f.Size()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := make([]byte, size)
+	if _, err := f.ReadAt(data, 0); err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(data, []byte("hnsw"))
+	if at < 0 {
+		t.Fatal("the file has no graph")
+	}
+	if _, err := f.WriteAt([]byte{data[at+9] ^ 1}, int64(at+9)); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+
+	report, err := Check(fs, file, "/saved.fenec")
+	if err != nil || report.Sound() || len(report.Damage) != 1 || report.Collections[0].Documents != 3 || report.Lost > 0 {
+		t.Errorf("a file with a damaged graph is reported as %+v, %v", report, err)
+	}
+	for _, path := range []string{file, "/saved.fenec"} {
+		db, err := Open(path, Options{FS: fs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := dump(t, db); got != want {
+			t.Errorf("%s holds\n%s\nwant\n%s", path, got, want)
+		}
+		checkNearest(t, db)
+		db.Close()
 	}
 }

@@ -23,7 +23,9 @@ func vectorOf(t *testing.T, typ doc.Type, text string) doc.Value {
 func TestVectorsThatDoNotFitTheirSchemaAreRead(t *testing.T) {
 	v3, h2, s5 := doc.Type{Kind: doc.TypeVector, Dim: 3}, doc.Type{Kind: doc.TypeVector, Dim: 2, F16: true}, doc.Type{Kind: doc.TypeSparse, Dim: 5}
 	schema := doc.Schema{Name: "c", Slots: 4, Fields: []doc.Field{
-		{Name: "v", Type: v3}, {Name: "h", Type: h2, Slot: 1}, {Name: "s", Type: s5, Slot: 2},
+		{Name: "v", Type: v3},
+		{Name: "h", Type: h2, Slot: 1},
+		{Name: "s", Type: s5, Slot: 2},
 		{Name: "i", Type: v3, Index: doc.Index{Kind: doc.IndexHNSW, HNSW: doc.DefaultHNSW}, Slot: 3},
 	}}
 	short := vectorOf(t, doc.Type{Kind: doc.TypeVector, Dim: 2}, "[1,2]")

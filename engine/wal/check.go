@@ -24,7 +24,8 @@ type Damage struct {
 
 // Check reads a file as Open does but goes on behind damage, and changes nothing. visit is called in the order of
 // the offsets: with each whole record's kind and payload, or with err for a stretch of damage, whose bytes are then
-// the payload and whose kind is 0. The error is one of reading the file, or says that its header is beyond use.
+// the payload and whose kind is 0, or Derived for a record that Open passes over. The error is one of reading the
+// file, or says that its header is beyond use.
 //
 // A damaged header does not hide the records: the salt it held follows from the first record's checksums.
 func Check(fs vfs.FS, path string, visit func(offset int64, kind Kind, payload []byte, err error)) (Report, error) {
@@ -47,11 +48,11 @@ func Check(fs vfs.FS, path string, visit func(offset int64, kind Kind, payload [
 			return c.report, bad
 		}
 		c.header = fileHeader{salt: salt}
-		c.damaged(0, fileHeaderSize, bad)
+		c.damaged(0, fileHeaderSize, 0, bad)
 	}
 	c.run()
 	if short {
-		c.damaged(c.report.Size, c.report.Size, bad)
+		c.damaged(c.report.Size, c.report.Size, 0, bad)
 	}
 	return c.report, nil
 }
@@ -63,9 +64,9 @@ type checker struct {
 	report Report
 }
 
-func (c *checker) damaged(off, end int64, err error) {
+func (c *checker) damaged(off, end int64, kind Kind, err error) {
 	c.report.Damage = append(c.report.Damage, Damage{Offset: off, Length: end - off, Err: err})
-	c.visit(off, 0, c.data[off:end], err)
+	c.visit(off, kind, c.data[off:end], err)
 }
 
 func (c *checker) run() {
@@ -75,7 +76,7 @@ func (c *checker) run() {
 		switch {
 		case ok:
 			if err := checkKind(h, off); err != nil {
-				c.damaged(off, h.end(off), err)
+				c.damaged(off, h.end(off), 0, err)
 			} else {
 				c.report.Records++
 				c.visit(off, Kind(h.kind), c.data[off+HeaderSize:h.end(off)], nil)
@@ -87,11 +88,16 @@ func (c *checker) run() {
 				c.report.Torn = size - off
 				return
 			}
+			if whole && h.sparable(off, len(c.data)) {
+				c.damaged(off, h.end(off), Derived, err)
+				off = h.end(off)
+				continue
+			}
 			next := nextRecord(c.data, c.header.salt, off+1)
 			if next < 0 {
 				next = size
 			}
-			c.damaged(off, next, err)
+			c.damaged(off, next, 0, err)
 			off = next
 		}
 	}

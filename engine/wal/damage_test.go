@@ -12,6 +12,8 @@ import (
 	"fenec/engine/fail"
 	"fenec/internal/vfs"
 	"fenec/internal/vfs/crashfs"
+
+	"github.com/rs/zerolog"
 )
 
 // sample is a small file: an image of two words, then three blocks. ends are the offsets behind each record.
@@ -144,6 +146,57 @@ func TestAFlippedByteInAnImageIsReportedThoughNothingFollows(t *testing.T) {
 		flipped := bytes.Clone(data)
 		flipped[off] ^= 0x04
 		wantDamaged(t, fmt.Sprintf("byte %d flipped", off), flipped)
+	}
+}
+
+// TestADerivedRecordThatIsDamagedIsPassedOver has two of them, in the image and between blocks: what they hold can be made
+// again, so a file is not refused for them. Where one begins and ends its header says, which is not guessed at.
+func TestADerivedRecordThatIsDamagedIsPassedOver(t *testing.T) {
+	fs := store(t, nil)
+	if err := fs.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Create(file, Options{FS: fs}, Record{Image, imageOf([]string{"one"})}, Record{Derived, room("kept")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	derived := [][2]int64{{l.Size() - 4 - HeaderSize, l.Size()}}
+	l.Stage(Block, room("two"))
+	at := l.Size()
+	l.Stage(Derived, room("later"))
+	derived = append(derived, [2]int64{at, l.Size()})
+	l.Stage(Block, room("three"))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	data := stored(t, fs)
+	all := []string{"one", "kept", "two", "later", "three"}
+	for i, d := range derived {
+		left := slices.Delete(slices.Clone(all), 2*i+1, 2*i+2)
+		for off := d[0]; off < d[1]; off++ {
+			flipped := bytes.Clone(data)
+			flipped[off] ^= 0x20
+			name := fmt.Sprintf("byte %d flipped", off)
+			if off < d[0]+HeaderSize {
+				wantDamaged(t, name, flipped)
+				continue
+			}
+			var log bytes.Buffer
+			fs := store(t, flipped)
+			list, err := words(fs, Options{Log: zerolog.New(&log)})
+			if err != nil || !slices.Equal(list, left) || !bytes.Equal(stored(t, fs), flipped) {
+				t.Fatalf("%s: opened as %q, %v, want %q and the file as it was", name, list, err, left)
+			}
+			if !strings.Contains(log.String(), fmt.Sprintf("offset %d is damaged in its payload", d[0])) {
+				t.Fatalf("%s: the log is not told: %s", name, &log)
+			}
+			if list, _, err := streamed(flipped, 7); err != nil || !slices.Equal(list, left) {
+				t.Fatalf("%s: streamed as %q, %v, want %q", name, list, err, left)
+			}
+			if list, damage, r := found(t, flipped); !slices.Equal(list, left) || !slices.Equal(damage, []int64{d[0]}) || r.Torn != 0 {
+				t.Fatalf("%s: check finds %q, damage at %d, %+v", name, list, damage, r)
+			}
+		}
 	}
 }
 

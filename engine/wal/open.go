@@ -54,9 +54,10 @@ func Create(path string, o Options, records ...Record) (*Log, error) {
 // data[from:to]. data is the whole file, the same slice each time, and replay may keep it.
 //
 // A record that a crash cut short, at the end of the file with no whole one behind it, is cut off, and the log is told.
-// fail.Damaged is a file that cannot be read otherwise and names the offset: damage before the end, a header or a kind
-// that is not known. What replay answers comes back as fail.Damaged too unless it is classified. The file is then left
-// as it is. A file left half filled under its side name by a crash is removed.
+// A derived record that is damaged in its payload is passed over, and the log is told too. fail.Damaged is a file that
+// cannot be read otherwise and names the offset: other damage before the end, a header or a kind that is not known.
+// What replay answers comes back as fail.Damaged too unless it is classified. The file is then left as it is. A file
+// left half filled under its side name by a crash is removed.
 func Open(path string, o Options, replay func(kind Kind, data []byte, from, to int) error) (*Log, error) {
 	o = o.withDefaults()
 	flag := os.O_RDWR
@@ -89,7 +90,9 @@ func open(path string, o Options, f vfs.File, replay func(kind Kind, data []byte
 	if err != nil {
 		return nil, err
 	}
-	end, err := replayAll(data, h, replay)
+	end, err := replayAll(data, h, replay, func(damage error) {
+		o.Log.Warn().Err(damage).Msg("what was derived is damaged: it is passed over, and made again when it is needed")
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -109,13 +112,19 @@ func open(path string, o Options, f vfs.File, replay func(kind Kind, data []byte
 }
 
 // replayAll hands every record of data to replay and answers where they end: at the end of data, or where a torn tail
-// begins.
-func replayAll(data []byte, fh fileHeader, replay func(kind Kind, data []byte, from, to int) error) (int64, error) {
+// begins. Those that are damaged and can be spared it hands to spared.
+func replayAll(data []byte, fh fileHeader, replay func(kind Kind, data []byte, from, to int) error, spared func(damage error)) (int64, error) {
 	off := int64(fileHeaderSize)
 	for off < int64(len(data)) {
 		h, whole, ok := recordAt(data, fh.salt, off)
 		if !ok {
-			return off, judgeDamage(data, fh, off, whole)
+			err := judgeDamage(data, fh, off, whole)
+			if err == nil || !whole || !h.sparable(off, len(data)) {
+				return off, err
+			}
+			spared(err)
+			off = h.end(off)
+			continue
 		}
 		if err := checkKind(h, off); err != nil {
 			return off, err

@@ -102,6 +102,12 @@ func parseHeader(b []byte, salt uint32, off int64) (h header, ok bool) {
 // end is the offset behind the record.
 func (h header) end(off int64) int64 { return off + HeaderSize + int64(h.length) }
 
+// sparable tells that the record at off, whose header can be relied on, lies within a file of that size and is one that
+// nothing is lost without.
+func (h header) sparable(off int64, size int) bool {
+	return Kind(h.kind) == Derived && h.end(off) <= int64(size)
+}
+
 // recordAt reads the record at off of a whole file. ok is false where its header or payload is damaged or cut short;
 // whole tells whether the header at least can be relied on.
 func recordAt(data []byte, salt uint32, off int64) (h header, whole, ok bool) {

@@ -24,7 +24,8 @@ func NewStream(replay func(kind Kind, data []byte, from, to int) error) *Stream 
 	return &Stream{replay: replay}
 }
 
-// Write takes the file's next bytes and replays the records that are whole by now. Errors are those of Open.
+// Write takes the file's next bytes and replays the records that are whole by now. Errors are those of Open, which passes
+// over the same.
 func (s *Stream) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0 && s.err == nil; {
 		if len(s.data) == cap(s.data) {
@@ -77,11 +78,13 @@ func (s *Stream) advance() error {
 		if end > len(s.data) {
 			return nil
 		}
-		if checksum(s.data[s.at+HeaderSize:end]) != h.body {
+		switch whole := checksum(s.data[s.at+HeaderSize:end]) == h.body; {
+		case whole:
+			if err := s.replay(Kind(h.kind), s.data, s.at+HeaderSize, end); err != nil {
+				return unreadable(s.offset, err)
+			}
+		case Kind(h.kind) != Derived:
 			return fail.New(fail.Damaged, "the record at offset %d is damaged in its payload", s.offset)
-		}
-		if err := s.replay(Kind(h.kind), s.data, s.at+HeaderSize, end); err != nil {
-			return unreadable(s.offset, err)
 		}
 		s.at, s.offset = end, h.end(s.offset)
 	}
