@@ -35,6 +35,12 @@ func (x *Hash) Ascend(h uint64, fn func(id int64) bool) {
 	}
 }
 
+// AppendIDs appends to dst the documents under the hash h, by ascending id.
+func (x *Hash) AppendIDs(dst []int64, h uint64) []int64 {
+	from, to := x.bounds(h)
+	return x.pairs.appendIDs(dst, from, to)
+}
+
 func (x *Hash) bounds(h uint64) (from, to place) {
 	return x.pairs.find(&probe{key: h}), x.pairs.find(&probe{key: h, after: true})
 }

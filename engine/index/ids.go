@@ -1,6 +1,9 @@
 package index
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // IDs finds the place of a document by its id: an ordered map from int64 to uint64. The zero value is empty and ready.
 type IDs struct {
@@ -56,6 +59,33 @@ func (x *IDs) Get(id int64) (ref uint64, ok bool) {
 		return 0, false
 	}
 	return p.refs[at], true
+}
+
+// Refs puts the ref of each of the ids, ascending, into refs, which is as long; none for one that is not there.
+func (x *IDs) Refs(ids []int64, none uint64, refs []uint64) {
+	refs = refs[:len(ids)]
+	for i := 0; i < len(ids); {
+		at := x.page(ids[i])
+		if at >= len(x.pages) {
+			refs[i] = none
+			i++
+			continue
+		}
+		p, first, next := &x.pages[at], x.firsts[at], int64(math.MaxInt64)
+		if at+1 < len(x.firsts) {
+			next = x.firsts[at+1]
+		}
+		for start := i; i < len(ids) && (i == start || ids[i] < next); i++ {
+			refs[i] = none
+			if p.ids == nil {
+				if n := uint64(ids[i]) - uint64(first); n < uint64(len(p.refs)) {
+					refs[i] = p.refs[n]
+				}
+			} else if n, ok := p.search(ids[i]); ok {
+				refs[i] = p.refs[n]
+			}
+		}
+	}
 }
 
 // page is the page id is in, if it is in any. Where the ids are dense its place is known beforehand.

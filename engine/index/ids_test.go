@@ -120,6 +120,23 @@ func checkIDs(t *rapid.T, x *IDs, model map[int64]uint64) {
 			t.Fatalf("from %d: %d refs for %d ids", from, len(runs), len(ids)-at)
 		}
 	}
+	asked := slices.Concat([]int64{-1, 0, 1}, ids, []int64{last + 1, math.MaxInt64})
+	for range 5 {
+		asked = append(asked, rapid.Int64Range(1, 3000).Draw(t, "asked"))
+	}
+	slices.Sort(asked)
+	const none = math.MaxUint64
+	refs := make([]uint64, len(asked))
+	x.Refs(asked, none, refs)
+	for i, id := range asked {
+		want, ok := model[id]
+		if !ok {
+			want = none
+		}
+		if refs[i] != want {
+			t.Fatalf("id %d, asked for among %d, has the ref %d, want %d", id, len(asked), refs[i], want)
+		}
+	}
 	for i := range x.pages {
 		p := &x.pages[i]
 		if len(p.refs) == 0 || len(p.refs) > pageSize || p.ids != nil && len(p.ids) != len(p.refs) {

@@ -164,6 +164,26 @@ func (x *pairs) walk(from, to place, fn func(id int64) bool) bool {
 	return true
 }
 
+// appendIDs appends to dst the ids of the entries from from up to but not including to.
+func (x *pairs) appendIDs(dst []int64, from, to place) []int64 {
+	n := x.count(from, to)
+	if n == 0 {
+		return dst
+	}
+	at := len(dst)
+	dst = slices.Grow(dst, n)[:at+n]
+	for i, start := from.page, from.at; at < len(dst); i, start = i+1, 0 {
+		run := x.pages[i][start:]
+		run = run[:min(len(run), len(dst)-at)]
+		into := dst[at : at+len(run)]
+		for j := range run {
+			into[j] = run[j].id
+		}
+		at += len(run)
+	}
+	return dst
+}
+
 // count is the number of entries from from up to but not including to.
 func (x *pairs) count(from, to place) int {
 	if to.page == from.page {

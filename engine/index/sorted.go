@@ -69,6 +69,12 @@ func (x *Sorted) Range(lo, hi Bound, desc bool, fn func(id int64) bool) {
 	}
 }
 
+// AppendIDs appends to dst the documents from lo to hi, ascending by value.
+func (x *Sorted) AppendIDs(dst []int64, lo, hi Bound) []int64 {
+	from, to := x.span(lo, hi)
+	return x.pairs.appendIDs(dst, from, to)
+}
+
 // span is the place of the first document from lo on and of the first past hi.
 func (x *Sorted) span(lo, hi Bound) (from, to place) {
 	if !lo.Unbounded {

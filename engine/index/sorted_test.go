@@ -128,6 +128,9 @@ func (w *sortedTwin) check(t *rapid.T, lo, hi Bound) {
 	if n := w.x.Count(lo, hi); n != len(want) {
 		t.Fatalf("Count answers %d, want %d", n, len(want))
 	}
+	if got := w.x.AppendIDs([]int64{-7}, lo, hi); got[0] != -7 || !slices.Equal(got[1:], w.scan(lo, hi, false)) {
+		t.Fatalf("AppendIDs from %+v to %+v: got %v", lo, hi, got)
+	}
 	if page := want[:(len(want)+1)/2]; len(page) > 0 {
 		got = got[:0]
 		w.x.Range(lo, hi, desc, func(id int64) bool { got = append(got, id); return len(got) < len(page) })

@@ -76,6 +76,8 @@ func (n *nearPlan) step(f *frame) {
 			note += ", " + more
 		}
 		f.step("near", n.indexName(f), r.filter.tested, r.hits, note)
+	case byMembers:
+		f.step("near", n.indexName(f), r.filter.tested, r.hits, r.filter.note()+", "+count(r.measured, "vector")+" measured")
 	case byInverted:
 		f.step("near", n.indexName(f), r.filter.tested, r.hits, r.filter.note())
 	default:

@@ -2,6 +2,7 @@ package query
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 
 	"fenec/engine/doc"
@@ -44,12 +45,44 @@ func (r *filterRun) begin(f *frame, t Table, k, most int) func(id int64) bool {
 		asked = int(min(float64(most), 4*float64(k)*float64(t.Len())/float64(reach)))
 	}
 	if route.gathers() && reach*gathered < asked*tested {
-		f.walk.ids = f.walk.ids[:0]
-		f.gather(route)
-		r.members.make(f.walk.ids)
-		r.route, r.test = route, route.test
+		r.take(f, route)
 	}
 	return f.onAccept
+}
+
+// take makes the documents a route leads to the members, of which only what remains is tested.
+func (r *filterRun) take(f *frame, route *route) {
+	f.walk.ids = f.walk.ids[:0]
+	f.gather(route)
+	r.members.make(f.walk.ids)
+	r.route, r.test = route, route.test
+}
+
+// among is the ids of the documents a route leads to, ascending and each once, and what tells of one whether it may be
+// answered, nil where each may.
+func (r *filterRun) among(f *frame, route *route) (ids []int64, accept func(id int64) bool) {
+	w := &f.walk
+	r.reset()
+	w.ids = w.ids[:0]
+	f.gather(route)
+	if !ascending(w.ids) {
+		r.members.make(w.ids)
+		w.ids = r.members.appendIDs(w.ids[:0])
+	}
+	if r.test = route.test; r.test != nil {
+		accept = f.onAccept
+	}
+	return w.ids, accept
+}
+
+// ascending reports whether the ids ascend, each once.
+func ascending(ids []int64) bool {
+	for i := 1; i < len(ids); i++ {
+		if ids[i-1] >= ids[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // gathers reports whether the ids a route leads to can be gathered: an index holds them.
@@ -108,6 +141,7 @@ func (f *frame) gather(r *route) {
 	default:
 		f.gatherRange(r)
 	}
+	f.goesOn()
 }
 
 // gatherHash gathers the ids an index holds under the hash of the values of a route.
@@ -116,13 +150,12 @@ func (f *frame) gatherHash(r *route) {
 	switch {
 	case r.probes[0].member:
 		for _, v := range o.values {
-			x.Ascend(doc.Hash(v), f.onGatherID)
-			if f.err != nil {
+			if f.walk.ids = x.AppendIDs(f.walk.ids, doc.Hash(v)); !f.goesOn() {
 				return
 			}
 		}
 	case !o.null:
-		x.Ascend(doc.Hash(o.value), f.onGatherID)
+		f.walk.ids = x.AppendIDs(f.walk.ids, doc.Hash(o.value))
 	}
 }
 
@@ -158,6 +191,21 @@ func (s *idSet) make(ids []int64) {
 		s.sorted = append(s.sorted[:0], ids...)
 		slices.Sort(s.sorted)
 	}
+}
+
+// appendIDs appends the set's ids to dst, ascending and each once.
+func (s *idSet) appendIDs(dst []int64) []int64 {
+	if len(s.bits) == 0 {
+		at := len(dst)
+		dst = append(dst, s.sorted...)
+		return dst[:at+len(slices.Compact(dst[at:]))]
+	}
+	for i, word := range s.bits {
+		for ; word != 0; word &= word - 1 {
+			dst = append(dst, s.first+int64(64*i+bits.TrailingZeros64(word)))
+		}
+	}
+	return dst
 }
 
 func (s *idSet) has(id int64) bool {

@@ -58,7 +58,6 @@ type frame struct {
 	onWindow   func(doc.Document) bool
 	onFirst    func(doc.Document) bool
 	onWalkID   func(int64) bool
-	onGatherID func(int64) bool
 	onAccept   func(int64) bool
 }
 
@@ -72,7 +71,6 @@ func newFrame(p *Plan) *frame {
 	f.onWindow = f.keepWindow
 	f.onFirst = f.keepFirst
 	f.onWalkID = f.visitID
-	f.onGatherID = f.gatherID
 	f.onAccept = f.accept
 	return f
 }

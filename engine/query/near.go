@@ -6,6 +6,7 @@ import (
 	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/engine/index"
+	"fenec/engine/index/hnsw"
 	"fenec/engine/query/syntax"
 	"fenec/engine/vector"
 )
@@ -93,6 +94,7 @@ type way uint8
 
 const (
 	byGraph     way = iota + 1
+	byMembers       // by the graph, among the documents an index on a condition leads to
 	byInverted      // an index on a sparse field, which is exact
 	byAsking        // exactly, as the statement says
 	byMeasuring     // exactly, for want of an index
@@ -107,7 +109,7 @@ type nearRun struct {
 	ef       int
 	most     int // rows that would have been few
 	tested   int // documents looked at
-	measured int // of them measured, where that was exact
+	measured int // documents measured, where it was no walk
 	hits     int
 	filter   filterRun
 	route    *route // of an exact one
@@ -167,19 +169,57 @@ func (n *nearPlan) lookUp(f *frame, t Table, k int) error {
 	return f.take()
 }
 
-// search walks the graph, unless the terms leave so few rows that measuring all of them is no more work.
+// search asks the graph: among the documents of an index on a condition where these are not too many, else by a walk; it
+// measures without the graph where the terms leave so few rows that it is no more work.
 func (n *nearPlan) search(f *frame, t Table, k, ef int) error {
 	s, p := &f.search, f.walk.picker
-	_, reach := p.narrowest(f, t)
+	route, reach := p.narrowest(f, t)
 	if !f.ready(t, n.column.name) {
 		return f.take()
 	}
 	s.near.most = ef * 2 * n.index.HNSW.M // documents a walk may measure
-	if len(p.terms) > 0 && reach <= s.near.most {
+	few := s.near.most
+	if route.gathers() && n.index.HNSW.Quant == 0 {
+		few = min(few, fewGathered)
+	}
+	if len(p.terms) > 0 && reach <= few {
 		return n.measure(f, t, k, byFew)
 	}
+	g := t.Vectors(n.column.name)
+	if route.gathers() && g.Surveys(reach, ef) {
+		if found, err := n.among(f, route, g, k, ef); found || err != nil {
+			return err
+		}
+	}
+	return n.walk(f, t, g, k, ef)
+}
+
+// fewGathered is how many documents may as well be measured one by one as looked up in a graph that holds their vectors.
+const fewGathered = 256
+
+// among searches the graph among the documents a route leads to; it is false where that would take longer than a walk.
+func (n *nearPlan) among(f *frame, r *route, g *hnsw.Graph, k, ef int) (bool, error) {
+	s := &f.search
+	ids, accept := s.filter.among(f, r)
+	if err := f.take(); err != nil {
+		return false, err
+	}
+	var ok bool
+	s.hits, s.near.measured, ok = g.SearchAmong(f.operands[n.vector].value.Floats(nil), k, ef, ids, accept, s.hits[:0])
+	if !ok {
+		return false, f.take()
+	}
+	s.near.way, s.near.filter, s.near.hits = byMembers, s.filter, len(s.hits)
+	s.near.filter.route = r
+	return true, f.take()
+}
+
+// walk walks the graph, wider and wider until it has as many of the documents that pass in sight as it would have of all.
+func (n *nearPlan) walk(f *frame, t Table, g *hnsw.Graph, k, ef int) error {
+	s := &f.search
+	_, reach := f.walk.picker.narrowest(f, t)
 	share := float64(min(reach, f.live(t))) / float64(max(t.Len(), 1))
-	g, q := t.Vectors(n.column.name), f.operands[n.vector].value.Floats(nil)
+	q := f.operands[n.vector].value.Floats(nil)
 	accept := s.filter.begin(f, t, k, s.near.most)
 	instead := byWide
 	for s.near.ef = widened(ef, share); accept == nil || s.near.ef*measuredPerEF < reach; {

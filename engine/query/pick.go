@@ -243,12 +243,6 @@ func (f *frame) visitID(id int64) bool {
 	return d == nil || f.visitDocument(d)
 }
 
-// gatherID keeps an id for later.
-func (f *frame) gatherID(id int64) bool {
-	f.walk.ids = append(f.walk.ids, id)
-	return len(f.walk.ids)&(rowsPerCheck-1) != 0 || f.goesOn()
-}
-
 // visitGathered visits the ids gathered, each once, ascending.
 func (f *frame) visitGathered() {
 	if f.err != nil {

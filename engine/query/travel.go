@@ -146,15 +146,14 @@ func (f *frame) gatherRange(r *route) {
 	if len(r.probes) == 1 && r.probes[0].member {
 		for _, v := range f.operands[r.probes[0].operand].values {
 			at := index.Bound{Value: v, Inclusive: true}
-			x.Range(at, at, false, f.onGatherID)
-			if f.err != nil {
+			if f.walk.ids = x.AppendIDs(f.walk.ids, at, at); !f.goesOn() {
 				return
 			}
 		}
 		return
 	}
 	if lo, hi, none := r.bounds(f); !none {
-		x.Range(lo, hi, false, f.onGatherID)
+		f.walk.ids = x.AppendIDs(f.walk.ids, lo, hi)
 	}
 }
 

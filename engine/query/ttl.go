@@ -64,10 +64,7 @@ func (f *frame) dropGone(w Writer, t Table) error {
 	}
 	lo, hi := f.gone(ttl)
 	f.write(t.Schema().Name)
-	t.Sorted(ttl.Name).Range(lo, hi, false, f.onGatherID)
-	if f.err != nil {
-		return f.take()
-	}
+	f.walk.ids = t.Sorted(ttl.Name).AppendIDs(f.walk.ids, lo, hi)
 	for n, id := range f.walk.ids {
 		if err := f.pause(n); err != nil {
 			return err

@@ -365,6 +365,58 @@ TEXT ·dotInt8AVX2(SB), NOSPLIT, $0-64
 	VZEROUPPER
 	RET
 
+// func signSumsAVX512(biased *uint8, words int, chunks *[]uint64, shift uint, stride int, at *uint32, count int, out *int32)
+//
+// A word of a row is the mask of the 64 numbers taken. As each has 128 too many, so many times that is taken off as bits are set.
+TEXT ·signSumsAVX512(SB), NOSPLIT, $0-64
+	MOVQ biased+0(FP), R8
+	MOVQ words+8(FP), R14
+	MOVQ chunks+16(FP), R10
+	MOVQ shift+24(FP), R11
+	MOVQ stride+32(FP), R12
+	MOVQ at+40(FP), R13
+	MOVQ count+48(FP), R15
+	MOVQ out+56(FP), DX
+	VPXORQ Z2, Z2, Z2
+
+row:
+	MOVL (R13), AX
+	ROW_ADDRESS(DI)
+	ADDQ $4, R13
+	MOVQ R8, SI
+	MOVQ R14, CX
+	XORL R9, R9
+	VPXORQ Z0, Z0, Z0
+
+word:
+	MOVQ (DI), AX
+	KMOVQ AX, K1
+	POPCNTQ AX, BX
+	ADDQ BX, R9
+	VMOVDQU8.Z (SI), K1, Z1
+	VPSADBW Z2, Z1, Z1
+	VPADDQ Z1, Z0, Z0
+	ADDQ $8, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNE  word
+
+	VEXTRACTI64X4 $1, Z0, Y1
+	VPADDQ Y1, Y0, Y0
+	VEXTRACTI128 $1, Y0, X1
+	VPADDQ X1, X0, X0
+	VPSHUFD $0x4e, X0, X1
+	VPADDQ X1, X0, X0
+	VMOVQ X0, AX
+	SHLQ $7, R9
+	SUBQ R9, AX
+	MOVL AX, (DX)
+	ADDQ $4, DX
+	DECQ R15
+	JNE  row
+	VZEROUPPER
+	RET
+
 // func scaleAVX2(dst, v *float32, n int, by float32)
 TEXT ·scaleAVX2(SB), NOSPLIT, $0-28
 	MOVQ dst+0(FP), DI

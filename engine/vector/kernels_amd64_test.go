@@ -92,6 +92,45 @@ func TestKernelsAreNearTheExactSums(t *testing.T) {
 	})
 }
 
+func TestSignSumsAddUpWhatIsSet(t *testing.T) {
+	eachKernel(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(8, 9))
+		var s SignSums
+		for n := 1; n < 300; n++ {
+			numbers := make([]int8, n)
+			for i := range numbers {
+				numbers[i] = int8(r.IntN(256) - 128)
+			}
+			m := NewMatrix[uint64]((n+63)/64 + r.IntN(2)) // rows may be longer
+			m.shift = 2
+			m.Grow(23)
+			at, want := make([]uint32, 9), make([]int32, 9)
+			for i := range at {
+				at[i] = uint32(r.IntN(m.Len()))
+				clear(m.Row(int(at[i])))
+			}
+			for _, row := range at {
+				for j := range numbers {
+					m.Row(int(row))[j/64] |= r.Uint64N(2) << (j % 64)
+				}
+			}
+			for i, row := range at {
+				for j, c := range numbers {
+					want[i] += int32(c) * int32(m.Row(int(row))[j/64]>>(j%64)&1)
+				}
+			}
+			s.Reset(numbers)
+			got := make([]int32, 9)
+			s.Rows(m, at, got)
+			for i := range got {
+				if got[i] != want[i] {
+					t.Fatalf("of %d numbers: row %d adds up to %d, want %d", n, at[i], got[i], want[i])
+				}
+			}
+		}
+	})
+}
+
 func BenchmarkScore(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 2))
 	q, v := unaligned(r, 128), unaligned(r, 128)
@@ -113,6 +152,30 @@ func BenchmarkDot(b *testing.B) {
 			for b.Loop() {
 				Dot(x, y)
 			}
+		})
+	}
+}
+
+func BenchmarkSignSums(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{128, 768} {
+		m := NewMatrix[uint64](n / 64)
+		m.Grow(1 << 14)
+		at := make([]uint32, m.Len())
+		for i := range at {
+			at[i] = uint32(i)
+			for j := range m.Row(i) {
+				m.Row(i)[j] = r.Uint64()
+			}
+		}
+		var s SignSums
+		s.Reset(make([]int8, n))
+		out := make([]int32, len(at))
+		b.Run(map[int]string{128: "128", 768: "768"}[n], func(b *testing.B) {
+			for b.Loop() {
+				s.Rows(m, at, out)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(at)), "ns/row")
 		})
 	}
 }

@@ -70,14 +70,30 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-func BenchmarkSearchWithinAQuarter(b *testing.B) {
+// BenchmarkSearchAmong is a search of all beside one among shares of the documents, in percent.
+func BenchmarkSearchAmong(b *testing.B) {
 	_, queries := benchVectors()
-	g := benchGraphs[0]()
-	member := func(id int64) bool { return id%4 == 0 }
 	dst := make([]index.Hit, 0, 10)
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		dst = g.SearchWithin(queries[i%len(queries)], 10, 100, member, dst[:0])
+	for _, q := range quants {
+		for _, share := range []int64{1, 5, 10, 23, 35, 50} {
+			b.Run(fmt.Sprintf("quant=%s/share=%d", q, share), func(b *testing.B) {
+				g := benchGraphs[q]()
+				var ids []int64
+				for id := int64(1); id <= 100_000; id++ {
+					if id*37%100 < share {
+						ids = append(ids, id)
+					}
+				}
+				b.ReportAllocs()
+				total := 0
+				for i := 0; b.Loop(); i++ {
+					var n int
+					dst, n, _ = g.SearchAmong(queries[i%len(queries)], 10, int(100*100/share), ids, nil, dst[:0])
+					total += n
+				}
+				b.ReportMetric(float64(total)/float64(b.N), "measured/op")
+			})
+		}
 	}
 }
 

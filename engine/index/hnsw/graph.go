@@ -7,7 +7,8 @@
 // goes is a tombstone: searches walk through it and never answer it, and it is used again when its vector comes back.
 //
 // Vectors are copied, at length 1 where the metric is the cosine, unless the index is quantised: then the graph holds codes,
-// walks by them, and orders what it found by the documents' own vectors.
+// walks by them, and orders what it found by the documents' own vectors. Beside vectors that are not quantised and long are
+// their signs, by which [Graph.SearchAmong] tells which of many it need not measure.
 //
 // Link starts goroutines for the length of a call and waits for them. There is one lock, held shared by Search and exclusively
 // by Add, Remove and the short steps in which Link changes what searches read. No two of Add, Remove, Link, Build and

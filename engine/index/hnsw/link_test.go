@@ -132,9 +132,12 @@ func TestBytes(t *testing.T) {
 		t.Errorf("the graph says it holds %d bytes, the heap has grown by %.0f", g.Bytes(), heap)
 	}
 
-	arena := g.space.bytes()
+	arena := g.rows.Bytes()
 	if arena < n*dim*4 || arena > n*dim*4*101/100 {
 		t.Errorf("the vectors take %d bytes, want %d", arena, n*dim*4)
+	}
+	if got := g.signs.Bytes(); got < n*dim/8 || got > n*dim/8*101/100 {
+		t.Errorf("their signs take %d bytes, want %d", got, n*dim/8)
 	}
 	links := int64(0)
 	for node := range g.Nodes() {

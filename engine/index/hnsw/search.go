@@ -15,18 +15,6 @@ import "fenec/engine/index"
 //
 // A graph of few nodes is not walked: measuring all of them is faster and finds all.
 func (g *Graph) Search(q []float32, k, ef int, accept func(id int64) bool, dst []index.Hit) []index.Hit {
-	return g.search(q, k, walk{ef: ef, living: true, accept: accept}, dst)
-}
-
-// SearchWithin is Search of the documents that are members, for a member that is cheap to call: it is called about many
-// documents, and more than once. No others are measured or count for ef: where a neighbour is no member, the walk goes on to
-// the neighbour's. So it takes hardly longer than a search of all, and finds as much of the nearest where members are not too
-// few, about one in thirty. A page may be short though there are more.
-func (g *Graph) SearchWithin(q []float32, k, ef int, member func(id int64) bool, dst []index.Hit) []index.Hit {
-	return g.search(q, k, walk{ef: ef, living: true, accept: member, within: true}, dst)
-}
-
-func (g *Graph) search(q []float32, k int, w walk, dst []index.Hit) []index.Hit {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	if k <= 0 || g.Len() == 0 {
@@ -34,20 +22,21 @@ func (g *Graph) search(q []float32, k int, w walk, dst []index.Hit) []index.Hit 
 	}
 	s := g.scratch()
 	defer g.scratches.Put(s)
-	return g.searchLocked(s, q, k, w, dst)
+	return g.search(s, q, k, ef, accept, dst)
 }
 
-func (g *Graph) searchLocked(s *scratch, q []float32, k int, w walk, dst []index.Hit) []index.Hit {
+// search is Search under the lock, of a graph that has documents.
+func (g *Graph) search(s *scratch, q []float32, k, ef int, accept func(id int64) bool, dst []index.Hit) []index.Hit {
 	s.scorer.Reset(g.Metric, q)
 	g.aim(&s.target, s.scorer.Query())
 	s.top.Reset(k, g.Metric.Ascending())
-	w.ef = min(max(w.ef, k), g.Nodes())
+	w := walk{ef: min(max(ef, k), g.Nodes()), living: true, accept: accept}
 	if g.linked <= w.ef*g.M {
 		s.begin(g.linked)
 		g.scan(s, 0, g.linked, w)
 	} else {
 		g.walk(s, g.descend(s, 0), w)
-		if w.accept == nil {
+		if accept == nil {
 			for _, k := range s.found {
 				g.take(s, ^k, w)
 			}
@@ -59,7 +48,7 @@ func (g *Graph) searchLocked(s *scratch, q []float32, k int, w walk, dst []index
 	if g.Quant == 0 {
 		g.scan(s, g.linked, g.Nodes(), w)
 	} else {
-		g.order(s, w.accept)
+		g.order(s, accept)
 	}
 	return s.top.Append(dst)
 }
@@ -72,9 +61,7 @@ func (g *Graph) scan(s *scratch, from, to int, w walk) {
 	for from < to {
 		s.todo = s.todo[:0]
 		for ; from < to && len(s.todo) < scanBlock; from++ {
-			if !w.within || g.admits(uint32(from), w.accept) {
-				s.todo = append(s.todo, uint32(from))
-			}
+			s.todo = append(s.todo, uint32(from))
 		}
 		g.takeAll(s, w)
 	}

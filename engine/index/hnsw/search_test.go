@@ -149,7 +149,7 @@ func TestTheGraphIsItsTwin(t *testing.T) {
 				if got := g.Search(q, k, math.MaxInt32, accept, nil); !slices.Equal(got, want) {
 					t.Fatalf("the nearest of all are %v, want %v", got, want)
 				}
-				if got := g.SearchWithin(q, k, math.MaxInt32, accept, nil); accept != nil && !slices.Equal(got, want) {
+				if got, _, ok := g.SearchAmong(q, k, 100, d.members(accept), nil, nil); !ok || !slices.Equal(got, want) {
 					t.Fatalf("the nearest of all members are %v, want %v", got, want)
 				}
 				checkPage(t, d, o.Metric, q, g.Search(q, k, 1, nil, nil), min(k, len(d)))
@@ -159,7 +159,7 @@ func TestTheGraphIsItsTwin(t *testing.T) {
 }
 
 // checkPage holds a page to what is true of any: as many documents as there are, each once, with its score, in order.
-func checkPage(t *rapid.T, d docs, m vector.Metric, q []float32, page []index.Hit, rows int) {
+func checkPage(t rapid.TB, d docs, m vector.Metric, q []float32, page []index.Hit, rows int) {
 	t.Helper()
 	if len(page) != rows {
 		t.Fatalf("a page has %d rows, want %d: %v", len(page), rows, page)
@@ -258,53 +258,23 @@ func TestTheBestAcceptedOfAllThatWasMeasured(t *testing.T) {
 	}
 }
 
-func TestRecallWithin(t *testing.T) {
-	d, queries := clustered(8, 4000, 32, 50, 30)
-	for _, q := range []vector.Quant{0, vector.Int8} {
-		g := d.built(Options{Dim: 32, Metric: vector.L2, EFConstruction: 40, Quant: q}, 2)
-		for id := int64(1); id < 4000; id += 5 {
-			g.Remove(id)
-		}
-		for _, of := range []int64{2, 4, 20} {
-			member := func(id int64) bool { return id%5 != 1 && id%of == 0 }
-			var found, wanted int
-			for _, q := range queries {
-				got := g.SearchWithin(q, 10, 100, member, nil)
-				want := d.nearest(vector.L2, q, 10, member)
-				wanted += len(want)
-				for _, h := range got {
-					if slices.Contains(want, h) {
-						found++
-					}
-					if !member(h.ID) {
-						t.Fatalf("document %d is no member", h.ID)
-					}
-				}
-			}
-			if got := float64(found) / float64(wanted); got < 0.95 {
-				t.Errorf("quant %q, one in %d: recall %.3f, want at least 0.95", q, of, got)
-			}
-		}
-	}
-}
-
 func TestSearchAllocatesNothing(t *testing.T) {
-	d, queries := clustered(9, 1000, 32, 20, 1)
+	d, queries := clustered(9, leastEstimated, 65, 20, 1)
 	for _, q := range []vector.Quant{0, vector.Int8, vector.Bit} {
 		own := func(id int64, _ []float32) []float32 { return d[id] }
-		g := New(Options{Dim: 32, Metric: vector.Cosine, EFConstruction: 20, Quant: q}, own)
+		g := New(Options{Dim: 65, Metric: vector.Cosine, EFConstruction: 20, Quant: q}, own)
 		g.Build(len(d), 1, d.eachVector)
 		dst := make([]index.Hit, 0, 10)
 		accept := func(id int64) bool { return id%2 == 0 }
-		for name, w := range map[string]walk{
-			"all":                    {ef: 30, living: true},
-			"half":                   {ef: 30, living: true, accept: accept},
-			"half, without the rest": {ef: 30, living: true, accept: accept, within: true},
-		} {
-			s := g.scratch()
-			if n := testing.AllocsPerRun(200, func() { g.searchLocked(s, queries[0], 10, w, dst) }); n > 0 {
+		s := g.scratch()
+		for name, accept := range map[string]func(int64) bool{"all": nil, "half": accept} {
+			if n := testing.AllocsPerRun(200, func() { g.search(s, queries[0], 10, 30, accept, dst) }); n > 0 {
 				t.Errorf("quant %q, %s: %v allocations a search, want none", q, name, n)
 			}
+		}
+		ids := d.ids()
+		if n := testing.AllocsPerRun(200, func() { g.searchAmong(s, queries[0], 10, 300, ids, accept, dst) }); n > 0 {
+			t.Errorf("quant %q: %v allocations a search among documents, want none", q, n)
 		}
 	}
 }

@@ -16,8 +16,12 @@ type space struct {
 	Options
 	rows  *vector.Matrix[float32] // where nothing is quantised
 	codes *vector.Matrix[int8]    // Int8: see encode
-	signs *vector.Matrix[uint64]  // Bit: of each component whether it is below zero
+	signs *vector.Matrix[uint64]  // Bit, and beside rows that are long: of each component whether it is below zero
 }
+
+// leastSigned is the components that vectors must have for their signs to be kept beside them: a 32nd of their size or a little
+// more. Shorter ones are measured as fast as read.
+const leastSigned = 64
 
 // target is what distances are measured from.
 type target struct {
@@ -26,10 +30,10 @@ type target struct {
 	scale  float32
 	square float32
 	signs  []uint64
-	planes []uint64 // of a query of Bit, see slice
-	sums   []int32  // of the last measure
+	coded  bool // measured by signed, not signs
+	signed vector.SignSums
+	sums   []int32 // of the last measure
 	buf    []int8
-	words  []uint64
 }
 
 func newSpace(o Options) space {
@@ -38,9 +42,12 @@ func newSpace(o Options) space {
 	case vector.Int8:
 		s.codes = vector.NewMatrix[int8](s.codeWidth() + s.factors()*4)
 	case vector.Bit:
-		s.signs = vector.NewMatrix[uint64]((o.Dim + 63) / 64)
+		s.signs = vector.NewMatrix[uint64](s.wordsWidth())
 	default:
 		s.rows = vector.NewMatrix[float32](o.Dim)
+		if o.Dim >= leastSigned {
+			s.signs = vector.NewMatrix[uint64](s.wordsWidth())
+		}
 	}
 	return s
 }
@@ -51,6 +58,9 @@ func (s *space) bytes() int64 {
 		return s.codes.Bytes()
 	case vector.Bit:
 		return s.signs.Bytes()
+	}
+	if s.signs != nil {
+		return s.rows.Bytes() + s.signs.Bytes()
 	}
 	return s.rows.Bytes()
 }
@@ -63,6 +73,9 @@ func (s *space) reserve(n int) {
 		s.signs.Reserve(n)
 	default:
 		s.rows.Reserve(n)
+		if s.signs != nil {
+			s.signs.Reserve(n)
+		}
 	}
 }
 
@@ -92,6 +105,9 @@ func (s *space) grow() {
 		s.signs.Grow(1)
 	default:
 		s.rows.Grow(1)
+		if s.signs != nil {
+			s.signs.Grow(1)
+		}
 	}
 }
 
@@ -106,6 +122,9 @@ func (s *space) set(node int, v []float32) {
 		signs(s.signs.Row(node), v)
 	default:
 		copy(s.rows.Row(node), v)
+		if s.signs != nil {
+			signs(s.signs.Row(node), v)
+		}
 	}
 }
 
@@ -182,11 +201,8 @@ func (s *space) aim(t *target, v []float32) {
 		f := s.encode(t.buf, v)
 		t.codes, t.scale, t.square = t.buf, f[0], f[1]
 	case vector.Bit:
-		t.buf = slices.Grow(t.buf[:0], s.codeWidth())[:s.codeWidth()]
-		s.encode(t.buf, v)
-		t.words = slices.Grow(t.words[:0], planes*s.wordsWidth())[:planes*s.wordsWidth()]
-		slice(t.words, t.buf[:s.Dim])
-		t.planes = t.words
+		s.aimSigned(t, v)
+		t.coded = true
 	default:
 		t.floats = v
 	}
@@ -201,7 +217,7 @@ func (s *space) aimAt(t *target, node int) {
 		f := factorsIn(row, len(t.codes))
 		t.scale, t.square = f[0], f[len(f)-1]
 	case vector.Bit:
-		t.signs, t.planes = s.signs.Row(node), nil
+		t.signs, t.coded = s.signs.Row(node), false
 	default:
 		t.floats = s.rows.Row(node)
 	}
@@ -224,48 +240,43 @@ func (s *space) measure(t *target, nodes []uint32, out []float32) {
 	}
 }
 
+// aimSigned makes v, prepared, what signs are measured from.
+func (s *space) aimSigned(t *target, v []float32) {
+	t.buf = slices.Grow(t.buf[:0], s.codeWidth())[:s.codeWidth()]
+	s.encode(t.buf, v)
+	t.signed.Reset(t.buf[:s.Dim])
+}
+
+// sumsOf is the room for a sum of each of n nodes.
+func (t *target) sumsOf(n int) []int32 {
+	if cap(t.sums) < n {
+		t.sums = make([]int32, n)
+	}
+	return t.sums[:n]
+}
+
 // measureBit is between nodes in how many signs they differ. From a query, which is known better, it is the sum of its
 // components where a node's are below zero: of vectors of one length the dot product is greatest where that is least.
 func (s *space) measureBit(t *target, nodes []uint32, out []float32) {
+	if t.coded {
+		sums := t.sumsOf(len(nodes))
+		t.signed.Rows(s.signs, nodes, sums)
+		for i, sum := range sums {
+			out[i] = float32(sum)
+		}
+		return
+	}
 	for i, n := range nodes {
 		d := 0
-		words := s.signs.Row(int(n))
-		if t.planes == nil {
-			for j, w := range words {
-				d += bits.OnesCount64(w ^ t.signs[j])
-			}
-		} else {
-			for j, w := range words {
-				p := (*[planes]uint64)(t.planes[j*planes:])
-				for b := range planes - 1 {
-					d += bits.OnesCount64(w&p[b]) << b
-				}
-				d -= bits.OnesCount64(w&p[planes-1]) << (planes - 1)
-			}
+		for j, w := range s.signs.Row(int(n)) {
+			d += bits.OnesCount64(w ^ t.signs[j])
 		}
 		out[i] = float32(d)
 	}
 }
 
-// planes is the bits of a component of a query of Bit.
-const planes = 8
-
-// slice turns a code by the side: of each 64 components a word with their lowest bits, one with the next and so on, so that the
-// components that a word of signs names are added up eight words at a time (Gao and Long, RaBitQ, 2024, section 3.3.2).
-func slice(words []uint64, code []int8) {
-	clear(words)
-	for i, c := range code {
-		for b := range planes {
-			words[i/64*planes+b] |= uint64(uint8(c)>>b&1) << (i % 64)
-		}
-	}
-}
-
 func (s *space) measureInt8(t *target, nodes []uint32, out []float32) {
-	if cap(t.sums) < len(nodes) {
-		t.sums = make([]int32, len(nodes))
-	}
-	sums := t.sums[:len(nodes)]
+	sums := t.sumsOf(len(nodes))
 	vector.DotInt8Rows(t.codes, s.codes, nodes, sums)
 	width := s.codeWidth()
 	for i, n := range nodes {

@@ -1,6 +1,7 @@
 package hnsw
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -28,6 +29,13 @@ func (d docs) ids() []int64 {
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+// members are the ids that accept takes, ascending, and some that no document has.
+func (d docs) members(accept func(id int64) bool) []int64 {
+	ids := append(d.ids(), math.MaxInt64-1, math.MaxInt64)
+	ids = slices.Insert(ids, 0, -1, 0)
+	return slices.DeleteFunc(ids, func(id int64) bool { return accept != nil && !accept(id) })
 }
 
 func (d docs) eachVector(add func(id int64, v []float32)) {

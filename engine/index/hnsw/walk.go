@@ -9,11 +9,10 @@ import (
 type scratch struct {
 	stamps    []uint8 // of each node: visited where it is stamp
 	stamp     uint8
-	near      heap     // nodes to go on from, the nearest on top
-	found     heap     // the nearest nodes so far, turned: the farthest on top
-	taken     heap     // where they are found by codes, the nearest to be ordered, turned
-	todo      []uint32 // nodes to be measured
-	refused   []uint32 // nodes to be stepped over
+	near      heap // nodes to go on from, the nearest on top
+	found     heap // the nearest nodes so far, turned: the farthest on top
+	taken     heap // where they are found by codes, the nearest to be ordered, turned
+	todo      []uint32
 	distances []float32
 	target    target
 	probe     target
@@ -24,6 +23,7 @@ type scratch struct {
 	scorer    vector.Scorer
 	top       index.TopK
 	own       []float32
+	members   members
 }
 
 func (g *Graph) scratch() *scratch {
@@ -82,7 +82,6 @@ type walk struct {
 	ef     int                 // how many nodes it keeps in sight
 	living bool                // tombstones are walked through and not kept
 	accept func(id int64) bool // nil for all
-	within bool                // nodes without an accepted document are stepped over
 }
 
 // walk collects in s.found the ef nodes nearest to the target that walking from start finds (algorithm 2). Where only some
@@ -96,72 +95,21 @@ func (g *Graph) walk(s *scratch, start key, w walk) {
 		if len(s.found) == w.ef && k > ^s.found[0] {
 			break
 		}
-		if w.within {
-			g.reachWithin(s, k.node(), w)
-		} else {
-			g.reach(s, k.node(), w.level)
+		todo := s.todo[:0]
+		for _, n := range g.neighbours(k.node(), w.level) {
+			if s.stamps[n] != s.stamp {
+				s.stamps[n] = s.stamp
+				todo = append(todo, n)
+			}
 		}
-		for i, d := range s.measure(&g.space, &s.target, s.todo) {
-			g.meet(s, keyOf(d, s.todo[i]), w)
+		s.todo = todo
+		for i, d := range s.measure(&g.space, &s.target, todo) {
+			g.meet(s, keyOf(d, todo[i]), w)
 		}
 		if len(s.near) > 0 && w.level == 0 {
 			g.links.Prefetch(int(s.near[0].node()))
 		}
 	}
-}
-
-// reach makes of a node's neighbours what is to be measured.
-func (g *Graph) reach(s *scratch, node uint32, level int) {
-	todo := s.todo[:0]
-	for _, n := range g.neighbours(node, level) {
-		if s.stamps[n] != s.stamp {
-			s.stamps[n] = s.stamp
-			todo = append(todo, n)
-		}
-	}
-	s.todo = todo
-}
-
-// reachWithin is reach at level 0 for a walk that steps over what is not accepted: to the accepted neighbours, and through the
-// others to theirs, until there are as many as a node may have neighbours (ACORN-1: Patel, Kraft, Guestrin and Zaharia 2024).
-func (g *Graph) reachWithin(s *scratch, node uint32, w walk) {
-	s.todo, s.refused = s.todo[:0], s.refused[:0]
-	for _, n := range g.neighbours(node, 0) {
-		switch {
-		case s.stamps[n] == s.stamp:
-		case g.admits(n, w.accept):
-			s.stamps[n] = s.stamp
-			s.todo = append(s.todo, n)
-		default:
-			s.stamps[n] = s.stamp
-			g.links.Prefetch(int(n))
-			s.refused = append(s.refused, n)
-		}
-	}
-	most := g.width(0)
-	for _, over := range s.refused {
-		for _, n := range g.neighbours(over, 0) {
-			if s.stamps[n] == s.stamp || !g.admits(n, w.accept) {
-				continue
-			}
-			if len(s.todo) >= most {
-				return
-			}
-			s.stamps[n] = s.stamp
-			s.todo = append(s.todo, n)
-		}
-	}
-}
-
-// keeps says that a walk may have a node in sight.
-func (g *Graph) keeps(node uint32, w walk) bool {
-	switch {
-	case w.within:
-		return g.admits(node, w.accept)
-	case w.living:
-		return g.ids[node] != 0
-	}
-	return true
 }
 
 // meet looks at a node that was measured.
@@ -175,7 +123,7 @@ func (g *Graph) meet(s *scratch, k key, w walk) {
 	}
 	s.near.push(k)
 	switch {
-	case !g.keeps(k.node(), w):
+	case w.living && g.ids[k.node()] == 0:
 	case full:
 		s.found.replace(^k)
 	default:
