@@ -21,13 +21,14 @@ var mayImport = map[string][]string{
 		"fenec/internal/api", "fenec/internal/importer", "fenec/internal/tail", "fenec/internal/vfs",
 	},
 	"fenec/node": {
-		"fenec/replication", "fenec/engine", "fenec/engine/query", "fenec/engine/query/syntax", "fenec/engine/doc", "fenec/engine/fail",
+		"fenec/claim", "fenec/replication", "fenec/engine", "fenec/engine/query", "fenec/engine/query/syntax", "fenec/engine/doc", "fenec/engine/fail",
 		"fenec/engine/wal", "fenec/internal/http1", "fenec/internal/vfs",
 	},
 	"fenec/router": {
 		"fenec/replication", "fenec/engine", "fenec/engine/query", "fenec/engine/query/syntax", "fenec/engine/doc", "fenec/engine/fail",
 		"fenec/engine/wal", "fenec/internal/http1", "fenec/internal/vfs",
 	},
+	"fenec/claim":       {"fenec/engine", "fenec/engine/fail"},
 	"fenec/replication": {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/engine/wal", "fenec/internal/vfs"},
 	"fenec/engine": {
 		"fenec/engine/query", "fenec/engine/query/syntax", "fenec/engine/index", "fenec/engine/index/hnsw", "fenec/engine/index/text", "fenec/engine/wal",

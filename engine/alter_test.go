@@ -387,7 +387,7 @@ func declareBeside(t *testing.T, db *DB, text string, meanwhile func()) error {
 		t.Fatal(err)
 	}
 	meanwhile()
-	_, _, ticket, err := db.stageStatement(nil, s, &env, built, nil)
+	_, _, ticket, err := db.stageStatement(nil, s, &env, built, nil, false)
 	if err != nil {
 		return err
 	}

@@ -12,12 +12,12 @@ import (
 // Batch runs statements as one block under one lock: all of them or none. A failure says at which statement. Where one
 // of them is a compact, each runs on its own instead, and those before a failure stay.
 func (db *DB) Batch(ctx context.Context, sts []Statement) (results []Result, at int, err error) {
-	results, _, at, err = db.batch(ctx, nil, sts)
+	results, _, at, err = db.batch(ctx, nil, sts, false)
 	return results, at, err
 }
 
-// batch is BatchOnce, o being nil where there is no key.
-func (db *DB) batch(ctx context.Context, o *Once, sts []Statement) (results []Result, kept *Kept, at int, err error) {
+// batch is BatchOnce, o being nil where there is no key, or TryBatch where claim is set.
+func (db *DB) batch(ctx context.Context, o *Once, sts []Statement, claim bool) (results []Result, kept *Kept, at int, err error) {
 	parsed := make([]*statement, len(sts))
 	writes, compacts := false, false
 	for i, st := range sts {
@@ -39,7 +39,7 @@ func (db *DB) batch(ctx context.Context, o *Once, sts []Statement) (results []Re
 	}
 	ctx = db.timed(ctx)
 	if writes {
-		results, kept, at, err = db.batchWrite(ctx, o, parsed, sts)
+		results, kept, at, err = db.batchWrite(ctx, o, parsed, sts, claim)
 	} else {
 		results, at, err = db.batchRead(ctx, parsed, sts)
 	}
@@ -66,13 +66,13 @@ func (db *DB) batchRead(ctx context.Context, parsed []*statement, sts []Statemen
 	return db.runAllLocked(ctx, db.opts.Clock(), parsed, sts, &db.reader)
 }
 
-func (db *DB) batchWrite(ctx context.Context, o *Once, parsed []*statement, sts []Statement) ([]Result, *Kept, int, error) {
+func (db *DB) batchWrite(ctx context.Context, o *Once, parsed []*statement, sts []Statement, claim bool) ([]Result, *Kept, int, error) {
 	if kept, err := db.RanBefore(o); kept != nil || err != nil {
 		return nil, kept, -1, err
 	}
-	results, kept, at, ticket, err := db.stageBatch(ctx, o, parsed, sts)
+	results, kept, at, ticket, err := db.stageBatch(ctx, o, parsed, sts, claim)
 	if err != nil {
-		return nil, nil, at, err
+		return results, nil, at, err
 	}
 	if err := db.commit(ticket); err != nil {
 		return nil, nil, 0, err
@@ -84,7 +84,7 @@ func (db *DB) batchWrite(ctx context.Context, o *Once, parsed []*statement, sts 
 }
 
 // stageBatch is stageStatement of many.
-func (db *DB) stageBatch(ctx context.Context, o *Once, parsed []*statement, sts []Statement) (results []Result, kept *Kept, at int, ticket wal.Ticket, err error) {
+func (db *DB) stageBatch(ctx context.Context, o *Once, parsed []*statement, sts []Statement, claim bool) (results []Result, kept *Kept, at int, ticket wal.Ticket, err error) {
 	db.writer.Lock()
 	defer db.writer.Unlock()
 	db.mu.Lock()
@@ -93,13 +93,18 @@ func (db *DB) stageBatch(ctx context.Context, o *Once, parsed []*statement, sts 
 	if kept, err := db.keptLocked(o, now); kept != nil || err != nil {
 		return nil, kept, -1, db.last, err
 	}
-	if err := db.writableLocked(); err != nil {
+	if err := db.admitLocked(claim); err != nil {
 		return nil, nil, 0, 0, err
 	}
 	db.tx.begin(now, nil)
 	defer db.tx.end()
 	if results, at, err = db.runAllLocked(ctx, now, parsed, sts, &db.tx); err != nil {
 		return nil, nil, at, 0, err
+	}
+	if claim {
+		if err := db.claimedLocked(); err != nil {
+			return results, nil, 0, 0, err
+		}
 	}
 	for i := range results {
 		results[i].Seq = db.seq

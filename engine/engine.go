@@ -33,6 +33,7 @@
 //	linker.mu   whether the linker runs
 //	shapes.mu   what is counted of statements; it is held for nothing else and by nobody who waits
 //	DB.landing  what is staged and not yet known to be on disk
+//	watches.mu  the claims that wait; what Watch is given is called under it
 //
 // The log's lock and a feed's are taken last, in that order.
 //
@@ -130,6 +131,7 @@ type DB struct {
 	tx      tx // the block under way, of whoever holds the lock
 	landing landing
 	linker  linker
+	watches watches
 
 	closeOnce func() error
 }
@@ -242,8 +244,11 @@ func (db *DB) Freeze() (seq uint64, err error) {
 // Thaw takes writes again.
 func (db *DB) Thaw() {
 	db.mu.Lock()
+	defer db.mu.Unlock()
 	db.frozen = false
-	db.mu.Unlock()
+	db.watches.mu.Lock()
+	defer db.watches.mu.Unlock()
+	db.watches.tellAll(db.opts.Clock())
 }
 
 // Frozen tells whether writes are refused for now.

@@ -13,12 +13,12 @@ import (
 // as Options.Sync asks. Rows are appended to dst as a JSON array, in Result.Body. Errors carry a fail.Kind and, where
 // the text is at fault, the place in it.
 func (db *DB) Exec(ctx context.Context, st Statement, dst []byte) (Result, error) {
-	res, _, err := db.exec(ctx, nil, st, dst)
+	res, _, err := db.exec(ctx, nil, st, dst, false)
 	return res, err
 }
 
-// exec is ExecOnce, o being nil where there is no key.
-func (db *DB) exec(ctx context.Context, o *Once, st Statement, dst []byte) (res Result, kept *Kept, err error) {
+// exec is ExecOnce, o being nil where there is no key, or Try where claim is set.
+func (db *DB) exec(ctx context.Context, o *Once, st Statement, dst []byte, claim bool) (res Result, kept *Kept, err error) {
 	s, err := db.statements.parse(st.Text)
 	if err != nil {
 		return Result{}, nil, err
@@ -30,11 +30,11 @@ func (db *DB) exec(ctx context.Context, o *Once, st Statement, dst []byte) (res 
 	case s.compacts():
 		res, err = db.compactStatement(ctx, s)
 	case s.writes():
-		res, kept, err = db.execWrite(o, s, &env, dst)
+		res, kept, err = db.execWrite(o, s, &env, dst, claim)
 	default:
 		res, err = db.execRead(s, &env, dst)
 	}
-	if kept == nil {
+	if kept == nil && err != ErrNothing {
 		db.ran(s, began, &res, err)
 	}
 	return res, kept, err
@@ -50,7 +50,7 @@ func (db *DB) execRead(s *statement, env *query.Env, dst []byte) (Result, error)
 	return db.runLocked(s, env, &db.reader, dst)
 }
 
-func (db *DB) execWrite(o *Once, s *statement, env *query.Env, dst []byte) (Result, *Kept, error) {
+func (db *DB) execWrite(o *Once, s *statement, env *query.Env, dst []byte, claim bool) (Result, *Kept, error) {
 	if kept, err := db.RanBefore(o); kept != nil || err != nil {
 		return Result{}, kept, err
 	}
@@ -59,19 +59,19 @@ func (db *DB) execWrite(o *Once, s *statement, env *query.Env, dst []byte) (Resu
 	if err := db.prepare(env, built); err != nil {
 		return Result{}, nil, err
 	}
-	res, kept, ticket, err := db.stageStatement(o, s, env, built, dst)
+	res, kept, ticket, err := db.stageStatement(o, s, env, built, dst, claim)
 	if err == nil {
 		err = db.commit(ticket)
 	}
 	if err != nil {
-		return Result{}, nil, err
+		return res, nil, err
 	}
 	db.keepUp(env.Ctx, res.Affected)
 	return res, kept, nil
 }
 
 // stageStatement runs the write s as one block and stages it, or finds what is kept under its key.
-func (db *DB) stageStatement(o *Once, s *statement, env *query.Env, built *building, dst []byte) (Result, *Kept, wal.Ticket, error) {
+func (db *DB) stageStatement(o *Once, s *statement, env *query.Env, built *building, dst []byte, claim bool) (Result, *Kept, wal.Ticket, error) {
 	db.writer.Lock()
 	defer db.writer.Unlock()
 	db.mu.Lock()
@@ -80,7 +80,7 @@ func (db *DB) stageStatement(o *Once, s *statement, env *query.Env, built *build
 	if kept, err := db.keptLocked(o, env.Now); kept != nil || err != nil {
 		return Result{}, kept, db.last, err
 	}
-	if err := db.writableLocked(); err != nil {
+	if err := db.admitLocked(claim); err != nil {
 		return Result{}, nil, 0, err
 	}
 	db.tx.begin(env.Now, built)
@@ -88,6 +88,11 @@ func (db *DB) stageStatement(o *Once, s *statement, env *query.Env, built *build
 	res, err := db.runLocked(s, env, &db.tx, dst)
 	if err != nil {
 		return Result{}, nil, 0, err
+	}
+	if claim {
+		if err := db.claimedLocked(); err != nil {
+			return res, nil, 0, err
+		}
 	}
 	res.Seq = db.seq
 	if o != nil {

@@ -30,6 +30,9 @@ type statement struct {
 	tree    syntax.Statement
 	planned atomic.Pointer[planned]
 	count   atomic.Pointer[shapeCount] // what counted it last
+
+	waiting    atomic.Pointer[waiting]    // of a set or del that has waited
+	plannedDue atomic.Pointer[plannedDue] // likewise
 }
 
 type planned struct {

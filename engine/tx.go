@@ -89,6 +89,7 @@ func (x *tx) land() wal.Ticket {
 	rec := x.record()
 	binary.LittleEndian.PutUint64(rec[wal.HeaderSize:], db.seq)
 	binary.LittleEndian.PutUint64(rec[wal.HeaderSize+8:], uint64(x.now.UnixMilli()))
+	db.watches.tell(x)
 	db.last = db.log.Stage(wal.Block, rec)
 	db.landing.add(block{ticket: db.last, undo: x.undo, changes: x.changes})
 	x.undo = nil

@@ -37,6 +37,8 @@ func newMetrics(n *Node) *metricSet {
 	gauge("fenec_requests_waiting", func() float64 { return float64(n.waiting.Load()) })
 	gauge("fenec_streams", func() float64 { return float64(n.streaming.Load()) })
 	gauge("fenec_streams_max", func() float64 { return float64(n.budget.streams) })
+	gauge("fenec_claims_held", func() float64 { return float64(n.claims.Load()) })
+	gauge("fenec_claims_held_max", func() float64 { return float64(n.maxClaims) })
 	gauge("fenec_replication_buffer_max_bytes", func() float64 { return float64(n.config.Replication) })
 	gauge("fenec_replication_buffer_bytes", func() float64 {
 		held := int64(0)

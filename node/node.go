@@ -62,10 +62,13 @@ type Node struct {
 	refusals refusals
 	budget   budget
 
+	maxClaims int64 // held at a time
+
 	ending    sync.RWMutex // held for reading while a tenant is being opened
 	ended     bool         // no tenant is opened any more
 	stopping  atomic.Bool
 	waiting   atomic.Int64  // requests held until something happens
+	claims    atomic.Int64  // of them, and of those about to try, the claims
 	streaming atomic.Int64  // live queries open
 	stop      chan struct{} // ends the goroutines of the node
 	stopped   sync.WaitGroup
@@ -76,7 +79,7 @@ type Node struct {
 // a request asks for it. The caller ends the node with Shutdown.
 func New(c Config) (*Node, error) {
 	c = c.withDefaults()
-	n := &Node{config: c, fs: c.FS, clock: c.Clock, log: c.Log, stop: make(chan struct{})}
+	n := &Node{config: c, fs: c.FS, clock: c.Clock, log: c.Log, stop: make(chan struct{}), maxClaims: maxClaims}
 	n.registry.init()
 	n.budget = newBudget(c)
 	n.metrics = newMetrics(n)

@@ -31,13 +31,16 @@ func (c *call) takeKey() error {
 }
 
 // once is the key of the request as the engine takes it. The fingerprint is of the method, the target as it came and
-// the body's bytes; the first two hold no blank and no line end.
-func (c *call) once(answer func(results []engine.Result) http1.Answer) (*engine.Once, error) {
+// the body's bytes; the first two hold no blank and no line end. Without a key it is nil.
+func (c *call) once(answer func(results []engine.Result) http1.Answer) (o *engine.Once, err error) {
+	if !c.keyed {
+		return nil, nil
+	}
 	body, err := c.request.Body(http1.MaxBody)
 	if err != nil {
 		return nil, err
 	}
-	o := &engine.Once{Key: string(c.key)}
+	o = &engine.Once{Key: string(c.key)}
 	h := sha256.New()
 	io.WriteString(h, c.request.Method+" "+string(c.request.Target)+"\n")
 	h.Write(body)
@@ -53,6 +56,9 @@ func (c *call) once(answer func(results []engine.Result) http1.Answer) (*engine.
 // result is what the engine keeps, so it is of the result alone.
 func (c *call) exec(st engine.Statement, answer func(*call, *engine.Result) http1.Answer) (http1.Answer, error) {
 	ctx, scratch := c.request.Context(), c.request.Scratch()
+	if c.holds() {
+		return c.execClaim(st, answer)
+	}
 	if !c.keyed {
 		res, err := c.tenant.db.Exec(ctx, st, scratch)
 		if err != nil {
@@ -60,7 +66,7 @@ func (c *call) exec(st engine.Statement, answer func(*call, *engine.Result) http
 		}
 		return answer(c, &res), nil
 	}
-	o, err := c.once(func(results []engine.Result) http1.Answer { return answer(c, &results[0]) })
+	o, err := c.onceOne(answer)
 	if err != nil {
 		return http1.Answer{}, err
 	}
@@ -74,10 +80,18 @@ func (c *call) exec(st engine.Statement, answer func(*call, *engine.Result) http
 	return answer(c, &res), nil
 }
 
+// onceOne is once of a single statement.
+func (c *call) onceOne(answer func(*call, *engine.Result) http1.Answer) (*engine.Once, error) {
+	return c.once(func(results []engine.Result) http1.Answer { return answer(c, &results[0]) })
+}
+
 // execBatch is exec of a batch. Where it fails, results are of the statements that stand, and at is the one at fault,
 // -1 where that is the key.
 func (c *call) execBatch(statements []engine.Statement) (a http1.Answer, completed, at int, err error) {
 	ctx := c.request.Context()
+	if c.holds() {
+		return c.execBatchClaim(statements)
+	}
 	var results []engine.Result
 	if c.keyed {
 		o, err := c.once(c.answerBatch)

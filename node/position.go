@@ -199,13 +199,10 @@ func (c *call) judge(statements ...engine.Statement) (at int, err error) {
 	return 0, c.await()
 }
 
-// mayWrite refuses a write in a request that says it only reads, and one that would wait to find something.
+// mayWrite refuses a write in a request that says it only reads.
 func (c *call) mayWrite() error {
-	switch {
-	case c.marked:
+	if c.marked {
 		return fail.New(fail.ReadOnly, "the request is marked Fenec-Read: replica and would write")
-	case c.waits && !c.named:
-		return later("a write that waits, Fenec-Wait,")
 	}
 	return nil
 }

@@ -310,7 +310,7 @@ func TestMethodsAndHeaders(t *testing.T) {
 		method, name, value string
 		status              int
 	}{
-		{"PATCH", "Fenec-Wait", "100", 501},
+		{"PATCH", "Fenec-Wait", "100", 200},
 		{"GET", "Fenec-Router", "1.2.3.4 00", 200},
 	} {
 		body := ""

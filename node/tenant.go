@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"fenec/claim"
 	"fenec/engine"
 	"fenec/engine/fail"
 	"fenec/internal/vfs"
@@ -24,6 +25,7 @@ type tenant struct {
 	name   string // empty for the one database of a node over a file
 	db     *engine.DB
 	feed   *replication.Feed
+	claims *claim.Hall
 	uses   atomic.Int64 // requests in it, and closing once it is being closed
 	last   atomic.Int64 // when the last request left, in nanoseconds of the node's clock
 	memory atomic.Int64 // bytes it held when last measured
@@ -36,7 +38,7 @@ type tenant struct {
 }
 
 func (n *Node) newTenant(name string, db *engine.DB, feed *replication.Feed) *tenant {
-	t := &tenant{name: name, db: db, feed: feed, gone: make(chan struct{}), left: make(chan struct{}, 1)}
+	t := &tenant{name: name, db: db, feed: feed, claims: claim.New(db, n.clock), gone: make(chan struct{}), left: make(chan struct{}, 1)}
 	t.last.Store(n.clock().UnixNano())
 	n.measure(t)
 	return t

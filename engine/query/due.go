@@ -1,0 +1,390 @@
+package query
+
+import (
+	"math"
+	"slices"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/index"
+	"fenec/engine/query/syntax"
+)
+
+// Due tells when a set or del that found nothing to write may find something: which documents its condition holds for,
+// and from when on where that is up to the time.
+//
+// The time makes a condition true only by comparisons of a field with now(), plus or minus a number; each of them flips
+// at times known from the document. So the first time at which a condition comes to hold for a document is one of those
+// times, and trying them in order finds it.
+type Due struct {
+	collection string
+	plan       *Plan // of the condition: its constants and its frames
+	test       testFunc
+	flips      []flip
+	indexed    *doc.Field // whose order is that of the only one, where an index has it
+	inner      bool       // the condition reads other collections
+	loose      bool       // what a document does not pass may count too: no document is tested
+}
+
+// flip is a comparison of a field with the time.
+type flip struct {
+	column *column
+	side   evalFunc // what the field is compared with
+}
+
+// PrepareDue compiles the condition of a set or del, as Prepare does the statement, and is good for as long as a Plan.
+// Other statements are fail.Invalid, and so is a condition that reads the time otherwise.
+func PrepareDue(st syntax.Statement, r Reader) (*Due, error) {
+	name, where, require, err := conditionOf(st)
+	if err != nil {
+		return nil, err
+	}
+	x := &Due{plan: &Plan{}, loose: require}
+	c := &compiler{reader: r, plan: x.plan}
+	if c.schema, err = c.collection(name); err != nil {
+		return nil, err
+	}
+	x.collection = c.schema.Name
+	timed, inner, err := readsOfTime(where)
+	if err != nil {
+		return nil, err
+	}
+	x.inner, x.loose = inner, x.loose || inner
+	p, err := c.picker(where, nil, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	x.test = p.scan.test
+	for _, t := range timed {
+		if err := x.addFlip(c, t); err != nil {
+			return nil, err
+		}
+	}
+	if len(timed) == 1 && !x.loose {
+		x.indexed = indexedFlip(c.schema, p, timed[0], x.flips[0].column)
+	}
+	return x, nil
+}
+
+// conditionOf is what a set or del says of its documents.
+func conditionOf(st syntax.Statement) (name syntax.Name, where syntax.Expr, require bool, err error) {
+	switch st := st.(type) {
+	case *syntax.Set:
+		return st.Collection, st.Where, st.Require != nil, nil
+	case *syntax.Delete:
+		return st.Collection, st.Where, st.Require != nil, nil
+	}
+	return name, nil, false, fail.New(fail.Invalid, "only a set or a del waits until there is something to write, and so does a batch of them and of reads")
+}
+
+// comparedWithNow is a comparison of a path with the time.
+type comparedWithNow struct {
+	whole *syntax.Binary
+	path  *syntax.Path
+	side  syntax.Expr
+}
+
+// readsOfTime finds the comparisons with now() in a condition, and whether it has an inner get. Any other use of now() is
+// refused.
+func readsOfTime(where syntax.Expr) (timed []comparedWithNow, inner bool, err error) {
+	fine, within := map[*syntax.Call]bool{}, 0
+	var look func(e syntax.Expr)
+	look = func(e syntax.Expr) {
+		switch e := e.(type) {
+		case *syntax.InnerGet:
+			inner = true
+			within++
+		case *syntax.Binary:
+			if t, now, ok := withNow(e); ok {
+				timed = append(timed, t)
+				fine[now] = true
+			}
+		case *syntax.Call:
+			if e.Name == "now" && err == nil && !fine[e] {
+				err = errorAt(fail.Invalid, e.Pos, "a statement that waits reads the time only where it compares a field with now(), plus or minus a number")
+			}
+		}
+	}
+	syntax.Inspect(where, look)
+	if err == nil && within > 0 && len(timed) > 0 {
+		err = innerTime(where)
+	}
+	return timed, inner, err
+}
+
+// innerTime refuses the time in an inner get.
+func innerTime(where syntax.Expr) (err error) {
+	syntax.Inspect(where, func(e syntax.Expr) {
+		get, ok := e.(*syntax.InnerGet)
+		if !ok {
+			return
+		}
+		syntax.Inspect(get, func(e syntax.Expr) {
+			if call, ok := e.(*syntax.Call); ok && call.Name == "now" && err == nil {
+				err = errorAt(fail.Invalid, call.Pos, "a statement that waits reads no time in an inner get")
+			}
+		})
+	})
+	return err
+}
+
+// withNow reads a comparison of a path with now(), plus or minus a number.
+func withNow(e *syntax.Binary) (comparedWithNow, *syntax.Call, bool) {
+	if _, ok := relations[e.Op]; !ok {
+		return comparedWithNow{}, nil, false
+	}
+	for _, sides := range [...][2]syntax.Expr{{e.X, e.Y}, {e.Y, e.X}} {
+		path, ok := sides[0].(*syntax.Path)
+		if !ok {
+			continue
+		}
+		if now := nowAndNumber(sides[1]); now != nil {
+			return comparedWithNow{e, path, sides[1]}, now, true
+		}
+	}
+	return comparedWithNow{}, nil, false
+}
+
+// nowAndNumber is the now() of `now()`, `now() + n`, `n + now()` or `now() - n`; nil for anything else.
+func nowAndNumber(e syntax.Expr) *syntax.Call {
+	switch e := e.(type) {
+	case *syntax.Call:
+		if e.Name == "now" {
+			return e
+		}
+	case *syntax.Binary:
+		now, number := e.X, e.Y
+		if _, ok := now.(*syntax.Call); !ok && e.Op == syntax.Add {
+			now, number = number, now
+		}
+		call, ok := now.(*syntax.Call)
+		if ok && call.Name == "now" && (e.Op == syntax.Add || e.Op == syntax.Sub) && isNumber(number) {
+			return call
+		}
+	}
+	return nil
+}
+
+// isNumber reports whether an expression is a number, or a parameter that may be one.
+func isNumber(e syntax.Expr) bool {
+	switch e := e.(type) {
+	case *syntax.Literal:
+		return e.Value.Kind == doc.Int
+	case *syntax.Unary:
+		return e.Op == syntax.Neg && isNumber(e.X)
+	case *syntax.Param:
+		return true
+	}
+	return false
+}
+
+// addFlip compiles one comparison with the time.
+func (x *Due) addFlip(c *compiler, t comparedWithNow) error {
+	column, err := c.path(t.path)
+	if err != nil {
+		return err
+	}
+	if column.kind != doc.Timestamp {
+		return errorAt(fail.Invalid, t.path.Pos, "a statement that waits compares a timestamp with now(), and %s is none", column.column.name)
+	}
+	side, err := c.expr(t.side)
+	if err != nil {
+		return err
+	}
+	x.flips = append(x.flips, flip{column.column, side.given()})
+	return nil
+}
+
+// indexedFlip is the field whose index has the documents in the order in which a comparison comes to hold for them;
+// nil where there is none. The comparison must be a term of the condition, for then nothing else makes that hold.
+func indexedFlip(s *doc.Schema, p *picker, t comparedWithNow, col *column) *doc.Field {
+	if col.keys != nil || !indexOn(s, col.name).Ordered() {
+		return nil
+	}
+	for i := range p.terms {
+		if term := &p.terms[i]; term.expr == syntax.Expr(t.whole) && term.probe != nil && term.probe.rel&less != 0 && term.probe.rel&greater == 0 {
+			return s.Field(col.name)
+		}
+	}
+	return nil
+}
+
+// Loose reports whether a document may matter that the condition does not hold for: one that was changed, or is gone.
+func (x *Due) Loose() bool { return x.loose }
+
+// Never is the time of what time alone never brings about.
+const Never = math.MaxInt64
+
+// Next is the first time, from env.Now on, at which the condition holds for one of the documents, in epoch milliseconds;
+// Never where it comes to hold for none.
+func (x *Due) Next(env *Env, s Reader, documents func(yield func(doc.Document) bool)) (int64, error) {
+	f := x.plan.frame()
+	defer x.plan.release(f)
+	now := env.Now.UnixMilli()
+	if err := f.begin(env, s, nil); err != nil {
+		return 0, err
+	}
+	first := int64(Never)
+	for d := range documents {
+		if x.loose {
+			return now, nil
+		}
+		if first = x.before(f, d, now, first); first == now || f.err != nil {
+			break
+		}
+	}
+	return first, f.take()
+}
+
+// All is Next of all documents there are. Of a statement that counts documents or reads other collections it is the next
+// time at which any of them may matter.
+func (x *Due) All(env *Env, s Reader) (int64, error) {
+	f := x.plan.frame()
+	defer x.plan.release(f)
+	if err := f.begin(env, s, nil); err != nil {
+		return 0, err
+	}
+	t, err := table(s, x.collection)
+	if err != nil {
+		return 0, err
+	}
+	first := int64(Never)
+	if x.loose {
+		first = x.nextEnd(f, s)
+	}
+	switch {
+	case len(x.flips) == 0 || f.err != nil:
+	case x.indexed != nil:
+		first = x.walk(f, t, first)
+	default:
+		first = x.scan(f, t, first)
+	}
+	return first, f.take()
+}
+
+// scan looks at every document.
+func (x *Due) scan(f *frame, t Table, first int64) int64 {
+	now, seen := f.now, 0
+	t.Ascend(1, func(d doc.Document) bool {
+		if seen++; seen&(rowsPerCheck-1) == 0 && !f.goesOn() {
+			return false
+		}
+		first = x.before(f, d, now, first)
+		return first > now && f.err == nil
+	})
+	return first
+}
+
+// walk looks at the documents in the order in which they come to pass, those ahead, until one passes.
+func (x *Due) walk(f *frame, t Table, first int64) int64 {
+	now := f.now
+	at, ok := x.side(f, &x.flips[0])
+	if !ok || !f.ready(t, x.indexed.Name) {
+		return first
+	}
+	seen := 0
+	from := index.Bound{Value: doc.TimestampValue(at), Inclusive: true}
+	t.Sorted(x.indexed.Name).Range(from, index.Bound{Unbounded: true}, false, func(id int64) bool {
+		if seen++; seen&(rowsPerCheck-1) == 0 && !f.goesOn() {
+			return false
+		}
+		first = x.before(f, t.Get(id), now, first)
+		return first == Never && f.err == nil
+	})
+	return first
+}
+
+// nextEnd is when the next document of any collection is gone by its ttl; of a condition without an inner get those of
+// its own count.
+func (x *Due) nextEnd(f *frame, s Reader) int64 {
+	first := int64(Never)
+	for _, name := range s.Names() {
+		t := s.Table(name)
+		if t == nil || !x.inner && name != x.collection {
+			continue
+		}
+		ttl := t.Schema().TTL()
+		if ttl == nil || !f.ready(t, ttl.Name) {
+			continue
+		}
+		deadline := ttl.Deadline(f.now)
+		t.Sorted(ttl.Name).Range(index.Bound{Value: doc.TimestampValue(deadline)}, index.Bound{Unbounded: true}, false, func(id int64) bool {
+			if at, ok := t.Get(id).Field(ttl.Slot).Timestamp(); ok {
+				first = min(first, ahead(f.now, at, deadline))
+			}
+			return false
+		})
+	}
+	return first
+}
+
+// before is the first time from now on at which d passes, where that is before first; else first.
+func (x *Due) before(f *frame, d doc.Document, now, first int64) int64 {
+	var room [8]int64
+	turns := room[:0]
+	if !x.loose {
+		turns = append(turns, now)
+	}
+	x.at(f, now)
+	for i := range x.flips {
+		f.doc = d
+		at, ok := d.Field(x.flips[i].column.slot).Timestamp()
+		side, known := x.side(f, &x.flips[i])
+		if !ok || !known {
+			continue
+		}
+		// The comparison is another from the flip on at which the sides are equal, and from the one after it.
+		if turn := ahead(now, at, side); turn < Never {
+			turns = append(turns, turn, turn+1)
+		}
+	}
+	slices.Sort(turns)
+	for _, turn := range turns {
+		if turn < now || turn == now && x.loose || turn >= first {
+			continue
+		}
+		if x.loose {
+			return turn
+		}
+		x.at(f, turn)
+		f.doc, f.arena = d, f.arena[:f.mark]
+		if f.err == nil && (x.test == nil || x.test(f) == yes) {
+			return turn
+		}
+	}
+	return first
+}
+
+// ahead is when what is side now, and moves with the time, is at; Never where that is past all time.
+func ahead(now, at, side int64) int64 {
+	away := at - side
+	if away > 0 != (at > side) || away > 0 && now > math.MaxInt64-1-away {
+		return Never
+	}
+	return now + away
+}
+
+// side is what a field is compared with, now; ok is false where that is no time.
+func (x *Due) side(f *frame, m *flip) (at int64, ok bool) {
+	v := m.side(f)
+	return v.Int(), v.Kind == doc.Timestamp
+}
+
+// at makes the run's time another.
+func (x *Due) at(f *frame, now int64) {
+	if f.now == now {
+		return
+	}
+	f.now = now
+	f.arena, f.mark = f.arena[:0], 0
+	for i := range f.operands {
+		f.operands[i].reset()
+	}
+	for _, b := range x.plan.binds {
+		if err := b(f); err != nil {
+			f.err = err
+			return
+		}
+	}
+	f.mark = len(f.arena)
+}

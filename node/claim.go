@@ -1,0 +1,142 @@
+package node
+
+import (
+	"errors"
+	"time"
+
+	"fenec/claim"
+	"fenec/engine"
+	"fenec/engine/fail"
+	"fenec/internal/http1"
+)
+
+// maxClaims is how many claims a node holds at a time.
+const maxClaims = 16384
+
+// holds tells a request that is to be held where it would write nothing.
+func (c *call) holds() bool { return c.waits && !c.named && c.wait > 0 }
+
+// attempt is one run of a claim: its answer, or why it has none. Where try is set, one that would write nothing is
+// engine.ErrNothing beside the answer that would be.
+type attempt func(try bool) (http1.Answer, error)
+
+// hold runs a claim, and holds it as long as it would write nothing.
+func (c *call) hold(waits *engine.Claim, run attempt) (http1.Answer, error) {
+	hall := c.tenant.claims
+	if !hall.Waits(waits.Line) {
+		if a, err := run(true); !claim.Holds(err) {
+			return a, err
+		}
+	}
+	if c.node.claims.Add(1) > c.node.maxClaims {
+		c.node.claims.Add(-1)
+		return http1.Answer{}, fail.New(fail.Closed, "the node holds %d waiting claims, which is as many as it may: send the request again", c.node.maxClaims)
+	}
+	defer c.node.claims.Add(-1)
+	w := hall.Join(waits)
+	defer w.Leave()
+	timer := time.NewTimer(c.wait)
+	defer timer.Stop()
+	for {
+		switch c.pause(w.Called(), timer) {
+		case waitMoved:
+			var a http1.Answer
+			done, err := w.Turn(c.request.Context(), func() (err error) {
+				a, err = run(true)
+				return err
+			})
+			if done {
+				return a, err
+			}
+		case waitOver, waitStopping:
+			return lastRun(run)
+		case waitGone:
+			return http1.Answer{}, errLeaving(c.tenant.name)
+		case waitLeft:
+			return http1.Answer{}, fail.New(fail.Canceled, "the request was given up")
+		}
+	}
+}
+
+// lastRun answers what a claim finds at its end. A database that is frozen can tell that this is nothing.
+func lastRun(run attempt) (http1.Answer, error) {
+	a, err := run(false)
+	if fail.KindOf(err) == fail.Frozen {
+		if a, err = run(true); errors.Is(err, engine.ErrNothing) {
+			err = nil
+		}
+	}
+	return a, err
+}
+
+// execClaim is exec of a statement that may be held.
+func (c *call) execClaim(st engine.Statement, answer func(*call, *engine.Result) http1.Answer) (http1.Answer, error) {
+	db, ctx := c.tenant.db, c.request.Context()
+	waits, _, err := db.Claim([]engine.Statement{st})
+	if err != nil {
+		return http1.Answer{}, err
+	}
+	o, err := c.onceOne(answer)
+	if err != nil {
+		return http1.Answer{}, err
+	}
+	run := func(try bool) (http1.Answer, error) {
+		exec := db.ExecOnce
+		if try {
+			exec = db.Try
+		}
+		res, kept, err := exec(ctx, o, st, c.request.Scratch())
+		switch {
+		case kept != nil:
+			return replay(kept), nil
+		case err != nil && !errors.Is(err, engine.ErrNothing):
+			return http1.Answer{}, err
+		}
+		return answer(c, &res), err
+	}
+	if waits == nil { // it reads
+		return run(false)
+	}
+	if kept, err := db.RanBefore(o); kept != nil || err != nil {
+		return replay(kept), err
+	}
+	return c.hold(waits, run)
+}
+
+// execBatchClaim is execBatch of statements that may be held.
+func (c *call) execBatchClaim(statements []engine.Statement) (a http1.Answer, completed, at int, err error) {
+	db, ctx := c.tenant.db, c.request.Context()
+	waits, at, err := db.Claim(statements)
+	if err != nil {
+		return http1.Answer{}, 0, at, err
+	}
+	o, err := c.once(c.answerBatch)
+	if err != nil {
+		return http1.Answer{}, 0, -1, err
+	}
+	run := func(try bool) (http1.Answer, error) {
+		batch := db.BatchOnce
+		if try {
+			batch = db.TryBatch
+		}
+		var results []engine.Result
+		var kept *engine.Kept
+		results, kept, at, err = batch(ctx, o, statements)
+		switch {
+		case kept != nil:
+			return replay(kept), nil
+		case err != nil && !errors.Is(err, engine.ErrNothing):
+			return http1.Answer{}, err
+		}
+		return c.answerBatch(results), err
+	}
+	if waits == nil { // all of it reads
+		a, err = run(false)
+		return a, 0, at, err
+	}
+	if kept, err := db.RanBefore(o); kept != nil || err != nil {
+		return replay(kept), 0, -1, err
+	}
+	a, err = c.hold(waits, run)
+	return a, 0, at, err
+}
