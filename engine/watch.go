@@ -122,14 +122,12 @@ func (w *watches) tell(x *tx) {
 		return
 	}
 	w.tellOf(everywhere, x.now)
-	var seen *table // a block is of one collection mostly
+	var seen []*table
 	for i := range x.undo.changes {
-		t := x.undo.changes[i].table
-		if t == seen || len(w.of[t.schema.Name]) == 0 || seen != nil && slices.ContainsFunc(x.undo.changes[:i], func(c change) bool { return c.table == t }) {
-			continue
+		if t := x.undo.changes[i].table; !slices.Contains(seen, t) {
+			seen = append(seen, t)
+			w.test(x, t, x.undo.changes[i:])
 		}
-		seen = t
-		w.test(x, t, x.undo.changes[i:])
 	}
 }
 

@@ -236,7 +236,7 @@ func (x *Due) Next(env *Env, s Reader, documents func(yield func(doc.Document) b
 	return first, f.take()
 }
 
-// All is Next of all documents there are. Of a statement that counts documents or reads other collections it is the next
+// All is Next of all documents there are, where there is none now for which the condition holds. Of a statement that counts documents or reads other collections it is the next
 // time at which any of them may matter.
 func (x *Due) All(env *Env, s Reader) (int64, error) {
 	f := x.plan.frame()
