@@ -9,17 +9,25 @@ import (
 
 var landedAt = regexp.MustCompile(`"at":\d+`)
 
-// TestTheExamplesOfTheChanges runs the sh blocks of docs/changes.md in order and in one shell, against a tenant of a node,
+// TestThePagesWhoseExamplesRun runs the sh blocks of pages in order and in one shell, each page against a tenant of a node,
 // and compares what they print with what the page shows.
-func TestTheExamplesOfTheChanges(t *testing.T) {
-	t.Parallel()
+func TestThePagesWhoseExamplesRun(t *testing.T) {
+	for _, page := range []string{"docs/changes.md", "docs/queues.md"} {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			runPage(t, page)
+		})
+	}
+}
+
+func runPage(t *testing.T, page string) {
 	node := startNode(t, t.TempDir(), "--sync", "always")
 	must(t, 201, "PUT", node.url()+"/_admin/tenants/acme", "")
 	const mark = "--- end of a block ---"
 	script := "set -u\ncurl() { command curl -sS \"$@\"; }\n"
 	shown := map[int]string{} // by step
 	steps := 0
-	for _, b := range blocks(t, "docs/changes.md") {
+	for _, b := range blocks(t, page) {
 		switch b.language {
 		case "sh":
 			script += strings.ReplaceAll(b.text, "127.0.0.1:8081", node.addr) + "echo; echo '" + mark + "'\n"
@@ -28,7 +36,9 @@ func TestTheExamplesOfTheChanges(t *testing.T) {
 			shown[steps-1] = b.text
 		}
 	}
-	out, err := exec.Command("bash", "-c", script).Output()
+	cmd := exec.Command("bash", "-c", script)
+	cmd.Dir = t.TempDir()
+	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,7 +124,7 @@ func TestAMarkedRequestWritesNothing(t *testing.T) {
 	if got := r.want(200, "GET", "/t/x/c", "").body; got != before {
 		t.Errorf("something was written: %s", got)
 	}
-	r.want(200, "POST", "/t/x/query", `{"query": "put c {n: 1}"}`, "Fenec-After", "99", "Fenec-Wait", "30000") // holds no write
+	r.want(200, "POST", "/t/x/query", `{"query": "put c {n: 1}"}`, "Fenec-After", "99", "Fenec-Wait", "30000")       // holds no write
 	r.want(200, "POST", "/t/x/query", `{"query": "del c where n = 77"}`, "Fenec-After", "99", "Fenec-Wait", "30000") // nor this one
 }
 

@@ -87,13 +87,11 @@ type comparedWithNow struct {
 // readsOfTime finds the comparisons with now() in a condition, and whether it has an inner get. Any other use of now() is
 // refused.
 func readsOfTime(where syntax.Expr) (timed []comparedWithNow, inner bool, err error) {
-	fine, within := map[*syntax.Call]bool{}, 0
-	var look func(e syntax.Expr)
-	look = func(e syntax.Expr) {
+	fine := map[*syntax.Call]bool{}
+	syntax.Inspect(where, func(e syntax.Expr) {
 		switch e := e.(type) {
 		case *syntax.InnerGet:
 			inner = true
-			within++
 		case *syntax.Binary:
 			if t, now, ok := withNow(e); ok {
 				timed = append(timed, t)
@@ -104,9 +102,8 @@ func readsOfTime(where syntax.Expr) (timed []comparedWithNow, inner bool, err er
 				err = errorAt(fail.Invalid, e.Pos, "a statement that waits reads the time only where it compares a field with now(), plus or minus a number")
 			}
 		}
-	}
-	syntax.Inspect(where, look)
-	if err == nil && within > 0 && len(timed) > 0 {
+	})
+	if err == nil && inner {
 		err = innerTime(where)
 	}
 	return timed, inner, err
