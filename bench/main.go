@@ -25,6 +25,7 @@ var parts = []part{
 	{"fuse", "match and near in one, beside the two alone", fuseFigures},
 	{"group", "a million rows into groups, beside PostgreSQL", groupFigures},
 	{"collation", "a million names in order, beside PostgreSQL with ICU", collationFigures},
+	{"claims", "jobs claimed by workers that wait, beside puts and PostgreSQL's skip locked", claimFigures},
 	{"open", "opening a million documents, beside a plain read with its CRCs", openFigures},
 	{"durable", "durable writes, beside a bare fdatasync", durableFigures},
 	{"node", "a GET straight to a node, beside a bare net/http handler", nodeFigures},

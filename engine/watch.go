@@ -16,8 +16,23 @@ import (
 type watches struct {
 	count atomic.Int64
 
-	mu sync.Mutex
-	of map[string][]*watched
+	mu   sync.Mutex
+	of   map[string]*watchedIn
+	docs []doc.Document // scratch
+}
+
+// watchedIn is what is watched in one collection. A claim whose condition wants one value of a column is found by that, so
+// that claims on a queue each cost a job of another queue nothing.
+type watchedIn struct {
+	all   map[*watched]struct{}
+	plain map[*watched]struct{} // of them, those without a key
+	keyed map[string]*byKey     // the others, by column
+}
+
+// byKey is the claims that want one value of a column each, by the hash of the value.
+type byKey struct {
+	by      *statement // one of theirs, which finds the value in a document
+	buckets map[uint64][]*watched
 }
 
 // everywhere is the collection of claims that the changes of any may matter to.
@@ -28,6 +43,9 @@ type watched struct {
 	claimPart
 	watch *Watch
 	names []string // of the collections whose changes matter to it
+
+	column string // that it is keyed by; empty for none
+	hash   uint64
 }
 
 // Watch has somebody told when a claim may find something to write.
@@ -37,7 +55,7 @@ type Watch struct {
 	parts []*watched
 }
 
-// maxTests is how many documents of a block are tested for claims at most, those of each counted anew; past them every
+// maxTests is how many documents of a block are tested for claims at most, those of each claim counted; past them every
 // claim on the collection is woken.
 const maxTests = 1 << 14
 
@@ -46,22 +64,23 @@ const maxTests = 1 << 14
 // the database.
 func (db *DB) Watch(c *Claim, wake func(at time.Time)) *Watch {
 	w := &Watch{db: db, wake: wake}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
 	for _, p := range c.parts {
 		params := slices.Clone(p.params)
 		for i := range params {
 			params[i].B = bytes.Clone(params[i].B)
 		}
-		w.parts = append(w.parts, &watched{claimPart{p.statement, params}, w, p.statement.wait().names})
+		one := &watched{claimPart: claimPart{p.statement, params}, watch: w, names: p.statement.wait().names}
+		if due, err := p.statement.due(&db.reader); err == nil && !due.Loose() {
+			one.column, one.hash, _ = due.Key(&query.Env{Params: params, Now: db.opts.Clock()}, &db.reader)
+		}
+		w.parts = append(w.parts, one)
 	}
 	db.watches.mu.Lock()
 	defer db.watches.mu.Unlock()
-	if db.watches.of == nil {
-		db.watches.of = map[string][]*watched{}
-	}
 	for _, p := range w.parts {
-		for _, name := range p.names {
-			db.watches.of[name] = append(db.watches.of[name], p)
-		}
+		db.watches.add(p)
 	}
 	db.watches.count.Add(1)
 	return w
@@ -69,18 +88,68 @@ func (db *DB) Watch(c *Claim, wake func(at time.Time)) *Watch {
 
 // Close ends a watch; wake may be running still, but is not called any more.
 func (w *Watch) Close() {
-	db := w.db
-	db.watches.mu.Lock()
-	defer db.watches.mu.Unlock()
+	watches := &w.db.watches
+	watches.mu.Lock()
+	defer watches.mu.Unlock()
 	for _, p := range w.parts {
-		for _, name := range p.names {
-			left := slices.DeleteFunc(db.watches.of[name], func(q *watched) bool { return q == p })
-			if db.watches.of[name] = left; len(left) == 0 {
-				delete(db.watches.of, name)
-			}
+		watches.remove(p)
+	}
+	watches.count.Add(-1)
+}
+
+func (w *watches) add(p *watched) {
+	if w.of == nil {
+		w.of = map[string]*watchedIn{}
+	}
+	for _, name := range p.names {
+		in := w.of[name]
+		if in == nil {
+			in = &watchedIn{all: map[*watched]struct{}{}, plain: map[*watched]struct{}{}, keyed: map[string]*byKey{}}
+			w.of[name] = in
+		}
+		in.all[p] = struct{}{}
+		if p.column == "" {
+			in.plain[p] = struct{}{}
+			continue
+		}
+		k := in.keyed[p.column]
+		if k == nil {
+			k = &byKey{p.statement, map[uint64][]*watched{}}
+			in.keyed[p.column] = k
+		}
+		k.buckets[p.hash] = append(k.buckets[p.hash], p)
+	}
+}
+
+func (w *watches) remove(p *watched) {
+	for _, name := range p.names {
+		in := w.of[name]
+		delete(in.all, p)
+		delete(in.plain, p)
+		if len(in.all) == 0 {
+			delete(w.of, name)
+			continue
+		}
+		k := in.keyed[p.column]
+		if k == nil {
+			continue
+		}
+		if left := slices.DeleteFunc(k.buckets[p.hash], func(q *watched) bool { return q == p }); len(left) > 0 {
+			k.buckets[p.hash] = left
+		} else if delete(k.buckets, p.hash); len(k.buckets) == 0 {
+			delete(in.keyed, p.column)
 		}
 	}
-	db.watches.count.Add(-1)
+}
+
+// unkey has every claim tested one by one: the schemas have changed, and with them what the keys are of.
+func (w *watches) unkey() {
+	for _, in := range w.of {
+		clear(in.keyed)
+		for p := range in.all {
+			in.plain[p], p.column = struct{}{}, ""
+		}
+	}
 }
 
 // Due is the next time at which the claim may find something by the time alone, as the documents are now; ok is false
@@ -118,61 +187,94 @@ func (w *watches) tell(x *tx) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if x.db.version != x.version {
+		w.unkey()
 		w.tellAll(x.now)
 		return
 	}
 	w.tellOf(everywhere, x.now)
-	var seen []*table
+	var room [4]*table
+	seen := room[:0]
 	for i := range x.undo.changes {
-		if t := x.undo.changes[i].table; !slices.Contains(seen, t) {
-			seen = append(seen, t)
-			w.test(x, t, x.undo.changes[i:])
+		t := x.undo.changes[i].table
+		if slices.Contains(seen, t) {
+			continue
+		}
+		seen = append(seen, t)
+		if in := w.of[t.schema.Name]; in != nil {
+			w.docs = putIn(w.docs[:0], t, x.undo.changes[i:])
+			w.test(x, in)
+			clear(w.docs)
+		}
+	}
+	if cap(w.docs) > smallBlock {
+		w.docs = nil
+	}
+}
+
+// putIn appends the documents that changes have put into t.
+func putIn(dst []doc.Document, t *table, changes []change) []doc.Document {
+	for i := range changes {
+		if changes[i].table == t {
+			if d := t.Get(changes[i].id); d != nil {
+				dst = append(dst, d)
+			}
+		}
+	}
+	return dst
+}
+
+// test wakes the claims on a collection that the documents put into it, w.docs, may matter to.
+func (w *watches) test(x *tx, in *watchedIn) {
+	if len(w.docs)*(len(in.plain)+len(in.keyed)) > maxTests {
+		tell(in, x.now)
+		return
+	}
+	for p := range in.plain {
+		p.test(x, w.docs)
+	}
+	for _, k := range in.keyed {
+		due, err := k.by.due(x.reader)
+		if err != nil {
+			continue // it was good under these schemas
+		}
+		for i := range w.docs {
+			for _, p := range k.buckets[due.KeyOf(w.docs[i])] {
+				p.test(x, w.docs[i:i+1])
+			}
 		}
 	}
 }
 
-// test wakes the claims on t that one of the changes may matter to.
-func (w *watches) test(x *tx, t *table, changes []change) {
-	waiting := w.of[t.schema.Name]
-	if len(changes)*len(waiting) > maxTests {
-		w.tellOf(t.schema.Name, x.now)
-		return
+// test wakes the claim where one of the documents may matter to it. One that counts documents any change matters to.
+func (p *watched) test(x *tx, documents []doc.Document) {
+	due, err := p.statement.due(x.reader)
+	first := x.now.UnixMilli()
+	if err == nil && !due.Loose() {
+		first, err = due.Next(&query.Env{Params: p.params, Now: x.now}, x.reader, documents)
 	}
-	env := query.Env{Now: x.now}
-	for _, p := range waiting {
-		due, err := p.statement.due(x.reader)
-		first := x.now.UnixMilli()
-		if err == nil {
-			env.Params = p.params
-			first, err = due.Next(&env, x.reader, func(yield func(doc.Document) bool) {
-				for i := range changes {
-					if changes[i].table != t {
-						continue
-					}
-					if d := t.Get(changes[i].id); (d != nil || due.Loose()) && !yield(d) {
-						return
-					}
-				}
-			})
-		}
-		switch {
-		case err != nil: // which the claim will answer
-			p.watch.wake(x.now)
-		case first < query.Never:
-			p.watch.wake(time.UnixMilli(first))
-		}
+	switch {
+	case err != nil: // which the claim will answer
+		p.watch.wake(x.now)
+	case first < query.Never:
+		p.watch.wake(time.UnixMilli(first))
 	}
 }
 
 func (w *watches) tellOf(collection string, now time.Time) {
-	for _, p := range w.of[collection] {
+	if in := w.of[collection]; in != nil {
+		tell(in, now)
+	}
+}
+
+func tell(in *watchedIn, now time.Time) {
+	for p := range in.all {
 		p.watch.wake(now)
 	}
 }
 
 // tellAll needs w.mu.
 func (w *watches) tellAll(now time.Time) {
-	for name := range w.of {
-		w.tellOf(name, now)
+	for _, in := range w.of {
+		tell(in, now)
 	}
 }

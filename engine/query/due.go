@@ -20,6 +20,8 @@ type Due struct {
 	collection string
 	plan       *Plan // of the condition: its constants and its frames
 	test       testFunc
+	timeless   testFunc // the terms that do not read the time; nil for none
+	key        *probe   // the first of them that wants one value of a column; nil where there is none
 	flips      []flip
 	indexed    *doc.Field // whose order is that of the only one, where an index has it
 	inner      bool       // the condition reads other collections
@@ -55,6 +57,7 @@ func PrepareDue(st syntax.Statement, r Reader) (*Due, error) {
 		return nil, err
 	}
 	x.test = p.scan.test
+	x.splitTerms(p)
 	for _, t := range timed {
 		if err := x.addFlip(c, t); err != nil {
 			return nil, err
@@ -64,6 +67,28 @@ func PrepareDue(st syntax.Statement, r Reader) (*Due, error) {
 		x.indexed = indexedFlip(c.schema, p, timed[0], x.flips[0].column)
 	}
 	return x, nil
+}
+
+// splitTerms finds the terms that a document passes or does not whatever the time.
+func (x *Due) splitTerms(p *picker) {
+	var timeless []testFunc
+	for i := range p.terms {
+		term, timed := &p.terms[i], false
+		syntax.Inspect(term.expr, func(e syntax.Expr) {
+			call, ok := e.(*syntax.Call)
+			timed = timed || ok && call.Name == "now"
+		})
+		if timed {
+			continue
+		}
+		timeless = append(timeless, term.test)
+		if pr := term.probe; x.key == nil && pr != nil && pr.rel == equal && !pr.member && !pr.isNull && !pr.notNull && !pr.column.id {
+			x.key = pr
+		}
+	}
+	if len(timeless) > 0 {
+		x.timeless = everyOf(timeless)
+	}
 }
 
 // conditionOf is what a set or del says of its documents.
@@ -209,12 +234,30 @@ func indexedFlip(s *doc.Schema, p *picker, t comparedWithNow, col *column) *doc.
 // Loose reports whether a document may matter that the condition does not hold for: one that was changed, or is gone.
 func (x *Due) Loose() bool { return x.loose }
 
+// Key is the value, hashed, that the condition wants the document to have in a column, by the column's name; ok is false
+// where it does not want one.
+func (x *Due) Key(env *Env, s Reader) (column string, hash uint64, ok bool) {
+	if x.key == nil {
+		return "", 0, false
+	}
+	f := x.plan.frame()
+	defer x.plan.release(f)
+	if err := f.begin(env, s, nil); err != nil {
+		return "", 0, false // as a run will find
+	}
+	o := &f.operands[x.key.operand]
+	return x.key.column.name, doc.Hash(o.value), !o.null
+}
+
+// KeyOf is the hash of the value that d has in the column of Key, where there is one.
+func (x *Due) KeyOf(d doc.Document) uint64 { return doc.Hash(x.key.column.raw(d).Value()) }
+
 // Never is the time of what time alone never brings about.
 const Never = math.MaxInt64
 
 // Next is the first time, from env.Now on, at which the condition holds for one of the documents, in epoch milliseconds;
 // Never where it comes to hold for none.
-func (x *Due) Next(env *Env, s Reader, documents func(yield func(doc.Document) bool)) (int64, error) {
+func (x *Due) Next(env *Env, s Reader, documents []doc.Document) (int64, error) {
 	f := x.plan.frame()
 	defer x.plan.release(f)
 	now := env.Now.UnixMilli()
@@ -222,10 +265,7 @@ func (x *Due) Next(env *Env, s Reader, documents func(yield func(doc.Document) b
 		return 0, err
 	}
 	first := int64(Never)
-	for d := range documents {
-		if x.loose {
-			return now, nil
-		}
+	for _, d := range documents {
 		if first = x.before(f, d, now, first); first == now || f.err != nil {
 			break
 		}
@@ -319,10 +359,14 @@ func (x *Due) nextEnd(f *frame, s Reader) int64 {
 func (x *Due) before(f *frame, d doc.Document, now, first int64) int64 {
 	var room [8]int64
 	turns := room[:0]
+	x.at(f, now)
 	if !x.loose {
+		f.doc, f.arena = d, f.arena[:f.mark]
+		if x.timeless != nil && x.timeless(f) != yes || f.err != nil {
+			return first
+		}
 		turns = append(turns, now)
 	}
-	x.at(f, now)
 	for i := range x.flips {
 		f.doc = d
 		at, ok := d.Field(x.flips[i].column.slot).Timestamp()

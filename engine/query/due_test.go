@@ -2,7 +2,6 @@ package query
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -98,7 +97,7 @@ func TestDueIsWhenTheConditionComesToHold(tb *testing.T) {
 			documents = append(documents, d)
 			return true
 		})
-		next, err := due.Next(env, m, slices.Values(documents))
+		next, err := due.Next(env, m, documents)
 		if err != nil {
 			t.Fatal(err)
 		}
