@@ -28,7 +28,7 @@ var mayImport = map[string][]string{
 		"fenec/replication", "fenec/engine", "fenec/engine/query", "fenec/engine/query/syntax", "fenec/engine/doc", "fenec/engine/fail",
 		"fenec/engine/wal", "fenec/internal/http1", "fenec/internal/vfs",
 	},
-	"fenec/claim":       {"fenec/engine", "fenec/engine/fail"},
+	"fenec/claim":       {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/internal/vfs"},
 	"fenec/replication": {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/engine/wal", "fenec/internal/vfs"},
 	"fenec/engine": {
 		"fenec/engine/query", "fenec/engine/query/syntax", "fenec/engine/index", "fenec/engine/index/hnsw", "fenec/engine/index/text", "fenec/engine/wal",

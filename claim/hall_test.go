@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fenec/engine"
+	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/internal/vfs/crashfs"
 )
@@ -204,10 +205,7 @@ func TestUnrelatedWritesWakeNobody(t *testing.T) {
 		w, counts := r.join(take), r.join(`del jobs where state = "never" require 2`)
 		inner := r.join(`del jobs where name in (get other select state)`)
 		for _, one := range []*Waiter{w, counts, inner} {
-			<-one.Called()
-			if done, err := one.Turn(context.Background(), func() error { return engine.ErrNothing }); done || err != nil {
-				t.Fatal(done, err)
-			}
+			r.nothing(one)
 		}
 		r.exec(`put other {state: "ready"}`)
 		r.wantCalled("a claim, by another collection", w, false)
@@ -244,4 +242,59 @@ func TestALargeBlockWakesUntested(t *testing.T) {
 		}
 		w.Leave()
 	})
+}
+
+func TestClaimsAreFoundByTheValueTheyWant(t *testing.T) {
+	inRoom(t, func(r *room) {
+		join := func(text string, params ...doc.Value) *Waiter {
+			t.Helper()
+			c, _, err := r.db.Claim([]engine.Statement{{Text: text, Params: params}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := r.hall.Join(c)
+			r.nothing(w)
+			return w
+		}
+		untyped := func(s string) doc.Value { return doc.Value{Kind: doc.Untyped, B: []byte(s)} }
+		r.exec("alter collection jobs add field queue int")
+		one, alsoOne := join(`del jobs where queue = $1`, untyped("1")), join(`del jobs where queue = 1 and state = "ready"`)
+		two, null := join(`del jobs where queue = 2`), join(`del jobs where queue = $1`, doc.Value{})
+		either := join(`del jobs where queue = 1 or queue = 2`)
+		r.exec(`put jobs {queue: 1, state: "new"}`)
+		r.wantCalled("who wants 1", one, true)
+		r.wantCalled("who wants 1 that is ready", alsoOne, false)
+		r.wantCalled("who wants 2", two, false)
+		r.wantCalled("who wants what nothing is", null, false)
+		r.wantCalled("who wants either", either, true)
+		r.nothing(one)
+		r.nothing(either)
+		alsoOne.Leave()
+		r.exec(`put jobs [{queue: 3}, {queue: 2, state: "ready"}]`)
+		r.wantCalled("who wants 1", one, false)
+		r.wantCalled("who wants 2", two, true)
+		r.nothing(two)
+		r.nothing(either)
+		// The same name is another field, and what wants it wants another value.
+		r.exec("alter collection jobs drop field queue")
+		r.exec("alter collection jobs add field queue text")
+		for _, w := range []*Waiter{one, null, either, two} {
+			r.nothing(w)
+		}
+		r.exec(`put jobs {queue: "1"}`)
+		r.wantCalled("who wants 1, which is a text by now", one, true)
+		for _, w := range []*Waiter{one, two, null, either} {
+			w.Leave()
+		}
+		r.exec(`put jobs {queue: "1"}`)
+	})
+}
+
+// nothing takes a turn that w has, and finds nothing.
+func (r *room) nothing(w *Waiter) {
+	r.t.Helper()
+	<-w.Called()
+	if done, err := w.Turn(context.Background(), func() error { return engine.ErrNothing }); done || err != nil {
+		r.t.Fatal(done, err)
+	}
 }
