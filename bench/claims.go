@@ -245,7 +245,7 @@ func (r *report) wakeFigure(port int) error {
 
 // heldFigure compares the processor time of a put beside claims that are held with that of one beside none.
 func (r *report) heldFigure(port, pid int) error {
-	const puts = 20_000
+	const puts = 50_000
 	turn := func() (float64, error) {
 		began, err := processorTime(pid)
 		if err != nil {
@@ -285,18 +285,18 @@ func (r *report) heldFigure(port, pid int) error {
 	return nil
 }
 
-// crowd is claims that are held.
-type crowd struct{ clients []*client }
+// heldCrowd is claims that are held.
+type heldCrowd struct{ clients []*client }
 
-func (c *crowd) leave() {
+func (c *heldCrowd) leave() {
 	for _, one := range c.clients {
 		one.close()
 	}
 }
 
 // hold sends claims, each of a line of its own, and returns once the node holds them all.
-func hold(port int) (*crowd, error) {
-	c := &crowd{}
+func hold(port int) (*heldCrowd, error) {
+	c := &heldCrowd{}
 	for n := range heldClaims {
 		one, err := dial(port)
 		if err != nil {
@@ -324,25 +324,4 @@ func hold(port int) (*crowd, error) {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-}
-
-// processorTime is what a process has used so far.
-func processorTime(pid int) (time.Duration, error) {
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err != nil {
-		return 0, err
-	}
-	sum := int64(0)
-	for _, task := range tasks {
-		text, err := os.ReadFile(task)
-		if err != nil {
-			return 0, err
-		}
-		ns, err := strconv.ParseInt(strings.Fields(string(text))[0], 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		sum += ns
-	}
-	return time.Duration(sum), nil
 }
