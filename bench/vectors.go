@@ -151,7 +151,8 @@ func memoryFigures(r *report, g *graph) error {
 		return err
 	}
 	raw = codeCount * vectorDim * 4
-	around := float64(plain.g.Bytes()) - raw // links, ids and the rest, which codes do not change
+	signs := raw / 32                                // a bit a component, which a graph without codes keeps beside its vectors
+	around := float64(plain.g.Bytes()) - raw - signs // links, ids and the rest, which codes do not change
 	_, found, err := plain.search(100)
 	if err != nil {
 		return err
