@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	tenants "fenec/client"
+	"fenec/client"
 )
 
 // TestTheClientThroughMoves writes, reads and follows the changes of a tenant through the router while it is moved.
@@ -20,7 +20,7 @@ func TestTheClientThroughMoves(t *testing.T) {
 	record(t, router, "n1", startNode(t, t.TempDir(), "--sync", "always").addr)
 	record(t, router, "n2", startNode(t, t.TempDir(), "--sync", "always").addr)
 	must(t, 201, "PUT", router.url()+"/_shard/tenants/acme", `{"node": "n1"}`)
-	c := tenants.New(router.url()+"/t/acme", tenants.Options{Patience: patience}).WithKeys()
+	c := client.New(router.url()+"/t/acme", client.Options{Patience: patience}).WithKeys()
 	defer c.Close()
 	if _, err := c.Exec(t.Context(), "create collection writes (n int)"); err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestTheClientThroughMoves(t *testing.T) {
 			if _, err := c.Exec(t.Context(), "put writes {n: $1}", n); err != nil {
 				t.Fatal(err)
 			}
-			rows, err := tenants.Query[struct{}](t.Context(), c.Read(), "get writes")
+			rows, err := client.Query[struct{}](t.Context(), c.Read(), "get writes")
 			if err != nil || len(rows) != n+1 {
 				t.Fatalf("after write %d a read has %d rows, %v", n, len(rows), err)
 			}
@@ -65,8 +65,8 @@ func TestTheClientThroughMoves(t *testing.T) {
 }
 
 // follow reads changes until it has seen as many puts, and answers what was put.
-func follow(t *testing.T, ctx context.Context, c *tenants.Client, puts int) (ns []int64) {
-	for change, err := range c.Changes(ctx, tenants.Position{}, tenants.ChangeOptions{Wait: 10 * time.Second}) {
+func follow(t *testing.T, ctx context.Context, c *client.Client, puts int) (ns []int64) {
+	for change, err := range c.Changes(ctx, client.Position{}, client.ChangeOptions{Wait: 10 * time.Second}) {
 		if err != nil {
 			if !errors.Is(err, context.Canceled) {
 				t.Error(err)
@@ -76,7 +76,7 @@ func follow(t *testing.T, ctx context.Context, c *tenants.Client, puts int) (ns 
 		if change.Op != "put" {
 			continue
 		}
-		row, err := tenants.Decode[struct {
+		row, err := client.Decode[struct {
 			N int64 `json:"n"`
 		}](change.Doc)
 		if err != nil {

@@ -1,30 +1,32 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"fenec/client"
 )
 
 // document is one of the model's.
 type document struct {
-	ID    int64
-	Owner int
-	K     int
-	V     int
+	ID    int64 `json:"id,omitzero"` // given by the tenant
+	Owner int   `json:"owner"`
+	K     int   `json:"k"`
+	V     int   `json:"v"`
 }
 
-// client is one writer of the model test: it owns documents nobody else touches,
+// holder is one writer of the model test: it owns documents nobody else touches,
 // and knows exactly what they have to be.
-type client struct {
+type holder struct {
 	owner  int
 	random *rand.Rand
-	tenant func() string
-	want   map[int]int // k -> v
+	tenant *client.Client // sends everything once
+	want   map[int]int    // k -> v
 	next   int
 	ids    *ids
 }
@@ -46,78 +48,70 @@ func (s *ids) take(id int64, document string) error {
 }
 
 // step does one thing and holds the answer against the model.
-func (c *client) step() error {
-	if c.random.IntN(3) == 0 {
-		return c.compare()
+func (h *holder) step(ctx context.Context) error {
+	if h.random.IntN(3) == 0 {
+		return h.compare(ctx)
 	}
-	k, known := c.anyKey()
-	v := c.random.IntN(1000)
-	mine := fmt.Sprintf("%s/docs?owner=eq.%d&k=eq.%d", c.tenant(), c.owner, k)
-	switch op := c.random.IntN(4); {
+	k, known := h.anyKey()
+	v := h.random.IntN(1000)
+	switch op := h.random.IntN(4); {
 	case op <= 1 || !known:
-		k = c.next
-		c.next++
-		body := fmt.Sprintf(`{"owner": %d, "k": %d, "v": %d}`, c.owner, k, v)
-		return c.write("POST", c.tenant()+"/docs", body, 201, `"inserted":1`, func() { c.want[k] = v })
+		k = h.next
+		h.next++
+		return h.write(ctx, func() { h.want[k] = v }, "put docs $1", document{Owner: h.owner, K: k, V: v})
 	case op == 2:
-		return c.write("PATCH", mine, fmt.Sprintf(`{"v": %d}`, v), 200, `"updated":1`, func() { c.want[k] = v })
+		return h.write(ctx, func() { h.want[k] = v }, "set docs {v: $1} where owner = $2 and k = $3", v, h.owner, k)
 	default:
-		return c.write("DELETE", mine, "", 200, `"deleted":1`, func() { delete(c.want, k) })
+		return h.write(ctx, func() { delete(h.want, k) }, "del docs where owner = $1 and k = $2", h.owner, k)
 	}
 }
 
-func (c *client) anyKey() (int, bool) {
-	for k := range c.want {
+func (h *holder) anyKey() (int, bool) {
+	for k := range h.want {
 		return k, true
 	}
 	return 0, false
 }
 
-// write sends a write; a 503 means that it did not happen.
-func (c *client) write(method, url, body string, status int, says string, happened func()) error {
-	a, err := request(method, url, body)
+// write writes one document; a 503 means that it did not happen.
+func (h *holder) write(ctx context.Context, happened func(), statement string, params ...any) error {
+	n, err := h.tenant.Exec(ctx, statement, params...)
+	var refused *client.Error
 	switch {
-	case err != nil:
-		return err
-	case a.status == 503:
-		if a.header.Get("Retry-After") == "" {
-			return fmt.Errorf("%s %s answered 503 without Retry-After", method, url)
+	case errors.As(err, &refused) && refused.Status == 503:
+		if refused.RetryAfter == 0 {
+			return fmt.Errorf("%s %v answered 503 without Retry-After", statement, params)
 		}
 		return nil
-	case a.status != status || !strings.Contains(a.body, says):
-		return fmt.Errorf("%s %s %s answered %d %s, want %d and %s", method, url, body, a.status, a.body, status, says)
+	case err != nil || n != 1:
+		return fmt.Errorf("%s %v wrote %d documents, %v, want 1", statement, params, n, err)
 	}
 	happened()
 	return nil
 }
 
-// compare reads everything the client owns: reads go on through every move, and
+// compare reads everything the holder owns: reads go on through every move, and
 // tell what was answered before.
-func (c *client) compare() error {
-	url := fmt.Sprintf("%s/docs?owner=eq.%d&order=k", c.tenant(), c.owner)
-	a, err := request("GET", url, "")
+func (h *holder) compare(ctx context.Context) error {
+	rows, err := client.Query[document](ctx, h.tenant, "get docs where owner = $1 order k", h.owner)
 	if err != nil {
 		return err
 	}
-	var rows []document
-	if a.status != 200 || json.Unmarshal([]byte(a.body), &rows) != nil {
-		return fmt.Errorf("GET %s answered %d %s", url, a.status, a.body)
-	}
-	if len(rows) != len(c.want) {
-		return fmt.Errorf("%s answers %d documents, want %d", url, len(rows), len(c.want))
+	if len(rows) != len(h.want) {
+		return fmt.Errorf("owner %d has %d documents, want %d", h.owner, len(rows), len(h.want))
 	}
 	for _, r := range rows {
-		if v, ok := c.want[r.K]; !ok || v != r.V || r.Owner != c.owner {
-			return fmt.Errorf("%s answers %+v, want v %d (%v)", url, r, v, ok)
+		if v, ok := h.want[r.K]; !ok || v != r.V || r.Owner != h.owner {
+			return fmt.Errorf("owner %d has %+v, want v %d (%v)", h.owner, r, v, ok)
 		}
-		if err := c.ids.take(r.ID, fmt.Sprintf("%d/%d", r.Owner, r.K)); err != nil {
+		if err := h.ids.take(r.ID, fmt.Sprintf("%d/%d", r.Owner, r.K)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// TestAModelOfATenantHoldsThroughMoves runs clients that know what they wrote
+// TestAModelOfATenantHoldsThroughMoves runs holders that know what they wrote
 // against a tenant that is moved all the while.
 func TestAModelOfATenantHoldsThroughMoves(t *testing.T) {
 	t.Parallel()
@@ -125,32 +119,34 @@ func TestAModelOfATenantHoldsThroughMoves(t *testing.T) {
 	t.Logf("seed %d", seed)
 	c := startCluster(t)
 	query(t, c.tenant(), "create collection docs (owner int @hash, k int @sorted, v int)")
+	tenant := client.New(c.tenant(), client.Options{Patience: -1})
+	defer tenant.Close()
 	shared := &ids{seen: make(map[int64]string)}
 	stopping := make(chan struct{})
-	var clients sync.WaitGroup
+	var holders sync.WaitGroup
 	var steps sync.Map
 	for owner := range 4 {
-		cl := &client{
-			owner: owner, random: rand.New(rand.NewPCG(seed, uint64(owner))), tenant: c.tenant,
+		h := &holder{
+			owner: owner, random: rand.New(rand.NewPCG(seed, uint64(owner))), tenant: tenant,
 			want: make(map[int]int), ids: shared,
 		}
-		clients.Add(1)
+		holders.Add(1)
 		go func() {
-			defer clients.Done()
+			defer holders.Done()
 			for n := 0; ; n++ {
 				select {
 				case <-stopping:
-					if err := cl.compare(); err != nil {
+					if err := h.compare(t.Context()); err != nil {
 						t.Errorf("at the end: %v", err)
 					}
 					return
 				default:
 				}
-				if err := cl.step(); err != nil {
-					t.Errorf("client %d, step %d: %v", cl.owner, n, err)
+				if err := h.step(t.Context()); err != nil {
+					t.Errorf("holder %d, step %d: %v", h.owner, n, err)
 					return
 				}
-				steps.Store(cl.owner, n)
+				steps.Store(h.owner, n)
 			}
 		}()
 	}
@@ -162,13 +158,13 @@ func TestAModelOfATenantHoldsThroughMoves(t *testing.T) {
 	on := "n1"
 	for range 6 {
 		before := done()
-		eventually(t, "the clients go on", func() bool { return done() > before+100 || t.Failed() })
+		eventually(t, "the holders go on", func() bool { return done() > before+100 || t.Failed() })
 		on = other(on)
 		if a := c.move(on); a.status != 200 {
 			t.Errorf("the move to %s answered %d %s", on, a.status, a.body)
 		}
 	}
 	close(stopping)
-	clients.Wait()
+	holders.Wait()
 	c.settled(on)
 }
