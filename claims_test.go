@@ -1,21 +1,21 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"fenec/client"
 )
 
-// claimers are workers that claim jobs at a tenant and acknowledge them, whatever they are answered meanwhile.
+// claimers are workers that claim jobs of a tenant and acknowledge them, whatever they are answered meanwhile.
 type claimers struct {
-	t      *testing.T
-	tenant func() string
-	web    *http.Client
+	tenant *client.Client
 
 	mu     sync.Mutex
 	done   map[int]int // by job: how often it was acknowledged
@@ -26,28 +26,12 @@ type claimers struct {
 	owners int
 }
 
-// post sends a request to the tenant; an answer that did not come has the status 0.
-func (c *claimers) post(path, body string, headers ...string) answered {
-	r, err := http.NewRequest("POST", c.tenant()+path, strings.NewReader(body))
-	if err != nil {
-		panic(err) // the address is a good one
+func (c *claimers) work(ctx context.Context) {
+	type job struct {
+		ID int64 `json:"id"`
+		N  int   `json:"n"`
 	}
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	a, err := c.web.Do(r)
-	if err != nil {
-		return answered{}
-	}
-	defer a.Body.Close()
-	text, err := io.ReadAll(a.Body)
-	if err != nil {
-		return answered{}
-	}
-	return answered{a.StatusCode, string(text), a.Header}
-}
-
-func (c *claimers) work() {
+	once := c.tenant.WithPatience(-1) // what a claim whose answer is lost has claimed comes back
 	for {
 		select {
 		case <-c.ended:
@@ -58,44 +42,36 @@ func (c *claimers) work() {
 		c.owners++
 		owner := fmt.Sprint("w", c.owners)
 		c.mu.Unlock()
-		a := c.post("/query", queryBody(`set jobs {owner: "`+owner+`", run_at: now() + 2_000} where run_at <= now() order by run_at limit 10 returning id, n`), "Fenec-Wait", "30000")
-		var jobs []struct{ ID, N int }
+		jobs, err := client.Claim[job](ctx, once, 30*time.Second,
+			"set jobs {owner: $1, run_at: now() + 2_000} where run_at <= now() order by run_at limit 10 returning id, n", owner)
+		var refused *client.Error
 		switch {
-		case a.status == 503:
+		case errors.As(err, &refused) && refused.Status == 503:
 			c.mu.Lock()
 			c.moved++
 			c.mu.Unlock()
-			continue
-		case a.status != 200:
-			continue // what it may have claimed comes back
-		case json.Unmarshal([]byte(a.body), &jobs) != nil:
-			c.fails("a claim answered %s", a.body)
-			continue
+		case errors.As(err, &refused) && refused.Status < 500:
+			c.fails("a claim answered %d %v", refused.Status, err)
 		}
 		for _, job := range jobs {
-			c.acknowledge(job.ID, job.N, owner)
+			c.acknowledge(ctx, job.ID, job.N, owner)
 		}
 	}
 }
 
 // acknowledge deletes a job under a key, so that an answer that is lost can be asked for again.
-func (c *claimers) acknowledge(id, n int, owner string) {
-	body := queryBody(fmt.Sprintf(`del jobs where id = %d and owner = "%s"`, id, owner))
-	for {
-		switch a := c.post("/query", body, "Idempotency-Key", fmt.Sprint(owner, " ", id)); {
-		case a.status == 200 && a.body == `{"affected":1}`:
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			if c.done[n]++; len(c.done) == c.jobs {
-				close(c.ended)
-			}
-			return
-		case a.status == 200:
-			return // it came to be another's
-		case a.status != 0 && a.status < 500:
-			c.fails("an acknowledgement answered %d %s", a.status, a.body)
-			return
-		}
+func (c *claimers) acknowledge(ctx context.Context, id int64, n int, owner string) {
+	deleted, err := c.tenant.WithKey(fmt.Sprint(owner, " ", id)).Exec(ctx, "del jobs where id = $1 and owner = $2", id, owner)
+	if err != nil {
+		c.fails("an acknowledgement failed: %v", err)
+	}
+	if deleted == 0 {
+		return // it came to be another's
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done[n]++; len(c.done) == c.jobs {
+		close(c.ended)
 	}
 }
 
@@ -108,14 +84,13 @@ func (c *claimers) fails(format string, args ...any) {
 func TestClaimsThroughTheRouterWhileTheTenantMoves(t *testing.T) {
 	t.Parallel()
 	cluster := startCluster(t)
-	c := &claimers{
-		t: t, tenant: cluster.tenant, web: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}},
-		done: map[int]int{}, ended: make(chan struct{}), jobs: 600,
-	}
+	tenant := client.New(cluster.tenant(), client.Options{Patience: patience})
+	defer tenant.Close()
+	c := &claimers{tenant: tenant, done: map[int]int{}, ended: make(chan struct{}), jobs: 600}
 	query(t, cluster.tenant(), "create collection jobs (n int, owner text, run_at timestamp @sorted)")
 	var workers sync.WaitGroup
 	for range 8 {
-		workers.Go(c.work)
+		workers.Go(func() { c.work(t.Context()) })
 	}
 	held := func(n int) func() bool {
 		return func() bool {
@@ -159,7 +134,6 @@ func TestClaimsThroughTheRouterWhileTheTenantMoves(t *testing.T) {
 	}
 	cluster.router.Load().stop()
 	workers.Wait()
-	c.web.CloseIdleConnections()
 	for n, times := range c.done {
 		if times != 1 {
 			t.Errorf("job %d was acknowledged %d times", n, times)
@@ -182,10 +156,10 @@ func TestAHeldClaimOutlastsTheRoutersTimeout(t *testing.T) {
 	must(t, 201, "PUT", router.url()+"/_shard/tenants/acme", `{"node": "n1"}`)
 	tenant := router.url() + "/t/acme"
 	query(t, tenant, "create collection jobs (n int)")
-	c := &claimers{t: t, tenant: func() string { return tenant }, web: &http.Client{}}
-	defer c.web.CloseIdleConnections()
-	if a := c.post("/query", queryBody("del jobs where n = 1"), "Fenec-Wait", "500"); a.status != 200 || a.body != `{"affected":0}` {
-		t.Errorf("a claim that finds nothing for longer than the timeout is answered %d %s", a.status, a.body)
+	c := client.New(tenant, client.Options{Patience: -1})
+	defer c.Close()
+	if jobs, err := client.Claim[struct{}](t.Context(), c, 500*time.Millisecond, "del jobs where n = 1 returning id"); err != nil || len(jobs) != 0 {
+		t.Errorf("a claim that finds nothing for longer than the timeout is answered %v, %v", jobs, err)
 	}
 }
 
