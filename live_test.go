@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,57 +11,148 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"fenec/client"
 )
 
-// liveStreams has no time limit, unlike web.
-var liveStreams = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}
-
-// liveEvent is an event of a live query.
-type liveEvent struct {
-	name       string
-	Seq        uint64
-	Rows, Puts []struct{ ID, N int }
-	Dels       []int
-	Error      string
+// write is a row of the collection writes.
+type write struct {
+	N int `json:"n"`
 }
 
-// subscriber follows the collection writes through a live query, and comes back behind its last event whenever that ends.
+// subscriber holds the collection writes by a live query.
 type subscriber struct {
-	tenant func() string
-	resp   *http.Response
-	in     *bufio.Reader
-	id     string
-
 	mu    sync.Mutex
-	rows  map[int]int // n by id
-	seq   uint64
+	rows  map[int64]write
 	seeds int
 	err   error
 }
 
-// connect opens the stream, as soon as there is somebody to answer.
-func (s *subscriber) connect() error {
-	r, err := http.NewRequest("GET", s.tenant()+"/writes/changes", nil)
+// follow applies what the live query tells, until the context ends.
+func (s *subscriber) follow(ctx context.Context, c *client.Client) {
+	var last client.Position
+	for event, err := range client.Subscribe[write](ctx, c, "writes", client.Shape{}) {
+		s.mu.Lock()
+		switch {
+		case ctx.Err() != nil: // it ends here
+		case err != nil:
+			s.err = err
+		case event.Seed:
+			s.seeds++
+		case event.Position.Seq <= last.Seq:
+			s.err = fmt.Errorf("change %s comes behind %s", event.Position, last)
+		}
+		event.Apply(s.rows)
+		last = event.Position
+		s.mu.Unlock()
+	}
+}
+
+// has tells that it holds the rows there are.
+func (s *subscriber) has(t *testing.T, c *client.Client) bool {
+	type row struct {
+		ID int64 `json:"id"`
+		write
+	}
+	rows, err := client.Query[row](t.Context(), c, "get writes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[int64]write{}
+	for _, row := range rows {
+		there[row.ID] = row.write
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Equal(there, s.rows)
+}
+
+// TestLiveQueriesThroughMovesAndCrashes has two clients hold the collection while it is written, moved and its node
+// killed.
+func TestLiveQueriesThroughMovesAndCrashes(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	tenant := client.New(c.tenant(), client.Options{Patience: patience})
+	defer tenant.Close()
+	w := startWriters(2, c.tenant)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var following sync.WaitGroup
+	subscribers := []*subscriber{{}, {}}
+	for _, s := range subscribers {
+		s.rows = map[int64]write{}
+		following.Go(func() { s.follow(ctx, tenant) })
+	}
+	on := "n1"
+	for range 3 {
+		w.more(t, 20)
+		if a := c.move(other(on)); a.status != 200 {
+			t.Fatalf("the move answered %d %s", a.status, a.body)
+		}
+		on = other(on)
+		w.more(t, 20)
+		c.nodes[on].kill()
+		c.startNode(on)
+	}
+	w.more(t, 20)
+	w.stop()
+	if _, err := tenant.Exec(t.Context(), "del writes where n % 3 = 0"); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range subscribers {
+		eventually(t, fmt.Sprintf("subscriber %d holds what there is", i), func() bool { return s.has(t, tenant) })
+	}
+	for _, node := range c.nodes {
+		node.stop() // which ends the streams
+	}
+	cancel()
+	following.Wait()
+	for i, s := range subscribers {
+		if s.err != nil || s.seeds == 0 {
+			t.Errorf("subscriber %d: %d seeds, %v", i, s.seeds, s.err)
+		}
+	}
+	c.router.Load().stop()
+}
+
+// stream is one connection of a live query of the collection writes, as its bytes are.
+type stream struct {
+	response *http.Response
+	in       *bufio.Reader
+	id       string // of the last event
+	rows     map[int]int
+}
+
+// streamEvent is an event of it.
+type streamEvent struct {
+	name       string
+	Rows, Puts []struct{ ID, N int }
+	Error      string
+}
+
+// connect opens the stream, behind the last event there was.
+func (s *stream) connect(tenant string) error {
+	r, err := http.NewRequest("GET", tenant+"/writes/changes", nil)
 	if err != nil {
 		return err
 	}
 	if s.id != "" {
 		r.Header.Set("Last-Event-ID", s.id)
 	}
-	if s.resp, err = liveStreams.Do(r); err != nil {
+	if s.response, err = web.Do(r); err != nil {
 		return err
 	}
-	if s.resp.StatusCode != 200 {
-		s.resp.Body.Close()
-		return fmt.Errorf("a live query is answered %d", s.resp.StatusCode)
+	if s.response.StatusCode != 200 {
+		s.response.Body.Close()
+		return fmt.Errorf("a live query is answered %d", s.response.StatusCode)
 	}
-	s.in = bufio.NewReader(s.resp.Body)
+	s.in = bufio.NewReader(s.response.Body)
 	return nil
 }
 
-// next reads an event and applies it.
-func (s *subscriber) next() (*liveEvent, error) {
-	e := &liveEvent{}
+// next reads an event and takes its rows.
+func (s *stream) next() (*streamEvent, error) {
+	e := &streamEvent{}
 	id := ""
 	for {
 		line, err := s.in.ReadString('\n')
@@ -82,120 +174,20 @@ func (s *subscriber) next() (*liveEvent, error) {
 				s.id = id
 			}
 			if e.name != "" {
-				return e, s.apply(e)
+				for _, row := range append(e.Rows, e.Puts...) {
+					s.rows[row.ID] = row.N
+				}
+				return e, nil
 			}
 		}
 	}
-}
-
-func (s *subscriber) apply(e *liveEvent) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch e.name {
-	case "seed":
-		clear(s.rows)
-		s.seeds++
-	case "change":
-		if e.Seq <= s.seq {
-			s.err = fmt.Errorf("change %d comes behind %d", e.Seq, s.seq)
-			return s.err
-		}
-	default:
-		return nil
-	}
-	s.seq = e.Seq
-	for _, row := range append(e.Rows, e.Puts...) {
-		s.rows[row.ID] = row.N
-	}
-	for _, id := range e.Dels {
-		delete(s.rows, id)
-	}
-	return nil
-}
-
-// follow reads until the test is done.
-func (s *subscriber) follow(done <-chan struct{}) {
-	for {
-		select {
-		case <-done:
-			return
-		default:
-		}
-		if s.connect() != nil {
-			continue // moving, or the node is away
-		}
-		for {
-			if _, err := s.next(); err != nil {
-				break
-			}
-		}
-		s.resp.Body.Close()
-	}
-}
-
-// has tells that it holds the rows there are.
-func (s *subscriber) has(t *testing.T, tenant string) bool {
-	var rows []struct{ ID, N int }
-	if err := json.Unmarshal([]byte(query(t, tenant, "get writes")), &rows); err != nil {
-		t.Fatal(err)
-	}
-	there := map[int]int{}
-	for _, row := range rows {
-		there[row.ID] = row.N
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.Equal(there, s.rows)
-}
-
-// TestLiveQueriesThroughMovesAndCrashes has two clients hold the collection while it is written, moved and its node
-// killed.
-func TestLiveQueriesThroughMovesAndCrashes(t *testing.T) {
-	t.Parallel()
-	c := startCluster(t)
-	w := startWriters(2, c.tenant)
-	done := make(chan struct{})
-	var following sync.WaitGroup
-	subscribers := []*subscriber{{}, {}}
-	for _, s := range subscribers {
-		s.tenant, s.rows = c.tenant, map[int]int{}
-		following.Go(func() { s.follow(done) })
-	}
-	on := "n1"
-	for range 3 {
-		w.more(t, 20)
-		if a := c.move(other(on)); a.status != 200 {
-			t.Fatalf("the move answered %d %s", a.status, a.body)
-		}
-		on = other(on)
-		w.more(t, 20)
-		c.nodes[on].kill()
-		c.startNode(on)
-	}
-	w.more(t, 20)
-	w.stop()
-	query(t, c.tenant(), "del writes where n % 3 = 0")
-	for i, s := range subscribers {
-		eventually(t, fmt.Sprintf("subscriber %d holds what there is", i), func() bool { return s.has(t, c.tenant()) })
-	}
-	close(done)
-	for _, node := range c.nodes {
-		node.stop() // which ends the streams
-	}
-	following.Wait()
-	for i, s := range subscribers {
-		if s.err != nil || s.seeds == 0 {
-			t.Errorf("subscriber %d: %d seeds, %v", i, s.seeds, s.err)
-		}
-	}
-	c.router.Load().stop()
 }
 
 func TestAMovedStreamEndsWithAnErrorAndResumesWithoutASeed(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
-	s := &subscriber{tenant: c.tenant, rows: map[int]int{}}
-	expect := func(name string, rows int) *liveEvent {
+	s := &stream{rows: map[int]int{}}
+	expect := func(name string, rows int) *streamEvent {
 		t.Helper()
 		e, err := s.next()
 		if err != nil || e.name != name || len(s.rows) != rows {
@@ -204,7 +196,7 @@ func TestAMovedStreamEndsWithAnErrorAndResumesWithoutASeed(t *testing.T) {
 		return e
 	}
 	must(t, 201, "POST", c.tenant()+"/writes", `{"n": 1}`)
-	if err := s.connect(); err != nil {
+	if err := s.connect(c.tenant()); err != nil {
 		t.Fatal(err)
 	}
 	expect("seed", 1)
@@ -221,8 +213,8 @@ func TestAMovedStreamEndsWithAnErrorAndResumesWithoutASeed(t *testing.T) {
 		if _, err := s.next(); err != io.EOF {
 			t.Errorf("behind the error came %v", err)
 		}
-		s.resp.Body.Close()
-		if err := s.connect(); err != nil {
+		s.response.Body.Close()
+		if err := s.connect(c.tenant()); err != nil {
 			t.Fatal(err)
 		}
 		must(t, 201, "POST", c.tenant()+"/writes", `{"n": 3}`)
@@ -233,7 +225,7 @@ func TestAMovedStreamEndsWithAnErrorAndResumesWithoutASeed(t *testing.T) {
 	if _, err := s.next(); err == nil {
 		t.Error("the stream goes on without its router")
 	}
-	s.resp.Body.Close()
+	s.response.Body.Close()
 	for _, node := range c.nodes {
 		node.stop()
 	}
