@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"fenec/client"
 )
 
 // tailing is a running fenec tail, and the changes it has printed.
@@ -134,8 +136,12 @@ func TestATailThatIsKilledGoesOnFromItsConsumer(t *testing.T) {
 	t.Parallel()
 	node := startNode(t, t.TempDir(), "--sync", "always")
 	tenant := makeTenant(t, node, "acme")
+	c := client.New(tenant, client.Options{Patience: -1})
+	defer c.Close()
 	w := startWriters(2, func() string { return tenant })
-	must(t, 200, "POST", tenant+"/_changes/consumers/printer", `{"since": 0}`)
+	if err := c.Consumer("printer").Commit(t.Context(), client.Position{}); err != nil {
+		t.Fatal(err)
+	}
 	seen := map[uint64]bool{}
 	for range 5 {
 		w.more(t, 30)
@@ -161,13 +167,21 @@ func TestATailThatIsKilledGoesOnFromItsConsumer(t *testing.T) {
 	for _, seq := range f.seqs {
 		seen[seq] = true
 	}
-	lines := strings.Count(must(t, 200, "GET", tenant+"/_changes?since=0&limit=10000", ""), "\n")
-	if len(seen) != lines {
-		t.Errorf("%d of %d changes were printed", len(seen), lines)
+	for change, err := range c.Changes(t.Context(), client.Position{}, client.ChangeOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seq := change.Position.Seq
+		if !seen[seq] {
+			t.Errorf("change %d was not printed", seq)
+		}
+		delete(seen, seq)
 	}
-	list := must(t, 200, "GET", tenant+"/_changes/consumers", "")
-	if !strings.Contains(list, `"behind":0`) {
-		t.Errorf("the consumer stands %s", list)
+	if len(seen) != 0 {
+		t.Errorf("%v were printed and are no changes", seen)
+	}
+	if all, err := c.Consumers(t.Context()); err != nil || len(all) != 1 || all[0].Behind != 0 {
+		t.Errorf("the consumer stands %+v, %v", all, err)
 	}
 }
 
