@@ -62,7 +62,8 @@ func checkNearest(tb testing.TB, db *DB) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for range 3 {
 		q := randomVectors(random, 1, x.vector.Dim)[0]
-		scorer := vector.NewScorer(x.index.HNSW.Metric, q)
+		var scorer vector.Scorer
+		scorer.Reset(x.index.HNSW.Metric, q)
 		want := index.NewTopK(c.Len(), x.index.HNSW.Metric.Ascending(), nil)
 		c.Ascend(1, func(d doc.Document) bool {
 			if v := x.value(d); v.Kind == doc.Vector {

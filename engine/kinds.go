@@ -13,7 +13,7 @@ import (
 func (x *derived) empty(get lookup) builtIndex {
 	switch x.index.Kind {
 	case doc.IndexSorted, doc.IndexTTL:
-		return sortedIndex{index.NewCollated(x.collate, func(id int64) doc.Value { return x.value(get(id)) })}
+		return sortedIndex{index.NewSorted(x.collate, func(id int64) doc.Value { return x.value(get(id)) })}
 	case doc.IndexText:
 		return textIndex{text.New(text.Options(x.index.Text))}
 	case doc.IndexHNSW:

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 )
 
@@ -12,7 +13,7 @@ func TestManyReadAtOnce(t *testing.T) {
 	var ids IDs
 	var hash Hash
 	text := func(id int64) doc.Value { return doc.TextValue(longText(id % 100)) }
-	sorted := NewSorted(text)
+	sorted := NewSorted(collation.None, text)
 	for id := int64(1); id <= n; id++ {
 		ids.Set(2*id, uint64(id))
 		hash.Add(doc.Hash(text(id)), id)

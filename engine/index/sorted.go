@@ -13,12 +13,9 @@ import (
 // share a key the documents themselves are asked.
 type Sorted struct{ pairs pairs }
 
-// NewSorted is an empty index. Value answers the value of a document that is in the index; it is called from whichever
-// goroutine reads or writes.
-func NewSorted(value func(id int64) doc.Value) *Sorted { return NewCollated(collation.None, value) }
-
-// NewCollated is NewSorted with texts in the order of a collation.
-func NewCollated(c collation.Collation, value func(id int64) doc.Value) *Sorted {
+// NewSorted is an empty index, its texts in the order of a collation. Value answers the value of a document that is in
+// the index; it is called from whichever goroutine reads or writes.
+func NewSorted(c collation.Collation, value func(id int64) doc.Value) *Sorted {
 	return &Sorted{pairs{value: value, collate: c}}
 }
 

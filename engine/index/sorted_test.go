@@ -58,7 +58,7 @@ type sortedTwin struct {
 
 func newSortedTwin(c collation.Collation) *sortedTwin {
 	w := &sortedTwin{collate: c, values: map[int64]doc.Value{}, keys: map[string]string{}}
-	w.x = NewCollated(c, func(id int64) doc.Value { return w.values[id] })
+	w.x = NewSorted(c, func(id int64) doc.Value { return w.values[id] })
 	return w
 }
 
@@ -217,7 +217,7 @@ func TestSortedTakesATwiceAddedEntryOnce(t *testing.T) {
 
 func TestSortedAsksForNoValueWhereTheKeyIsExact(t *testing.T) {
 	asked := 0
-	x := NewSorted(func(int64) doc.Value { asked++; return doc.Value{} })
+	x := NewSorted(collation.None, func(int64) doc.Value { asked++; return doc.Value{} })
 	for i := range int64(5000) {
 		x.Add(doc.IntValue(i%50), i+1)
 		x.Add(doc.FloatValue(float64(i%50)+0.5), i+10_000)
@@ -234,7 +234,7 @@ func TestSortedAsksForNoValueWhereTheKeyIsExact(t *testing.T) {
 func TestSortedAsksForEachValueOnceWhenItIsBuilt(t *testing.T) {
 	const n = 5000
 	asked := 0
-	x := NewSorted(func(id int64) doc.Value { asked++; return doc.TextValue(longText(id * 7919 % n)) })
+	x := NewSorted(collation.None, func(id int64) doc.Value { asked++; return doc.TextValue(longText(id * 7919 % n)) })
 	x.Build(n, func(add func(doc.Value, int64)) {
 		for id := int64(1); id <= n; id++ {
 			add(doc.TextValue(longText(id*7919%n)), id)
@@ -259,7 +259,7 @@ func TestSortedAsksForEachValueOnceWhenItIsBuilt(t *testing.T) {
 func TestSortedWalksDownAPageOfManyEqualValuesAtOnce(t *testing.T) {
 	asked := 0
 	long := []byte("a text longer than a key holds")
-	x := NewSorted(func(int64) doc.Value { asked++; return doc.TextValue(long) })
+	x := NewSorted(collation.None, func(int64) doc.Value { asked++; return doc.TextValue(long) })
 	x.Build(200_000, func(add func(doc.Value, int64)) {
 		for id := int64(1); id <= 200_000; id++ {
 			add(doc.TextValue(long), id)
@@ -350,7 +350,7 @@ func TestEntriesAreFewHeapObjectsAndFewBytes(t *testing.T) {
 			return x
 		},
 		"values in order": func() any {
-			x := NewSorted(func(id int64) doc.Value { return doc.IntValue(values[id-1]) })
+			x := NewSorted(collation.None, func(id int64) doc.Value { return doc.IntValue(values[id-1]) })
 			for i := range values {
 				x.Add(doc.IntValue(values[i]), int64(i+1))
 			}
@@ -395,7 +395,7 @@ func TestAHashGivesMemoryBack(t *testing.T) {
 func TestAnIndexOfTenDocumentsIsTiny(t *testing.T) {
 	var ids IDs
 	var hash Hash
-	sorted := NewSorted(func(id int64) doc.Value { return doc.IntValue(id) })
+	sorted := NewSorted(collation.None, func(id int64) doc.Value { return doc.IntValue(id) })
 	for id := int64(1); id <= 10; id++ {
 		ids.Set(id, uint64(id))
 		hash.Add(uint64(id), id)
@@ -446,7 +446,7 @@ func BenchmarkHash(b *testing.B) {
 func BenchmarkSorted(b *testing.B) {
 	const n = 1_000_000
 	value := func(id int64) doc.Value { return doc.IntValue(id * 7919 % n) }
-	x := NewSorted(value)
+	x := NewSorted(collation.None, value)
 	x.Build(n, func(add func(doc.Value, int64)) {
 		for id := int64(1); id <= n; id++ {
 			add(value(id), id)
@@ -482,7 +482,7 @@ func BenchmarkSorted(b *testing.B) {
 	})
 	b.Run("build a million", func(b *testing.B) {
 		for b.Loop() {
-			y := NewSorted(value)
+			y := NewSorted(collation.None, value)
 			y.Build(n, func(add func(doc.Value, int64)) {
 				for id := int64(1); id <= n; id++ {
 					add(value(id), id)

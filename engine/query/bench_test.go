@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"fenec/engine/collation"
 	"fenec/engine/doc"
 	"fenec/engine/index"
 	"fenec/engine/index/hnsw"
@@ -45,7 +46,7 @@ func newSegment(t testing.TB, rows int64) *segment {
 		s.ids.Set(id, uint64(len(s.bytes)))
 		s.bytes = b.AppendTo(s.bytes, id)
 	}
-	s.sorted = index.NewSorted(func(id int64) doc.Value { return s.Get(id).Field(1).Value() })
+	s.sorted = index.NewSorted(collation.None, func(id int64) doc.Value { return s.Get(id).Field(1).Value() })
 	s.sorted.Build(int(rows), func(add func(doc.Value, int64)) {
 		for id := int64(1); id <= rows; id++ {
 			add(s.Get(id).Field(1).Value(), id)

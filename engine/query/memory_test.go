@@ -216,7 +216,7 @@ func (t *memoryTable) Sorted(on string) *index.Sorted {
 		if f := t.schema.Field(on); f != nil {
 			by = f.Collate
 		}
-		x = index.NewCollated(by, func(id int64) doc.Value { return t.value(on, id) })
+		x = index.NewSorted(by, func(id int64) doc.Value { return t.value(on, id) })
 		for _, id := range t.ids {
 			x.Add(t.value(on, id), id)
 		}

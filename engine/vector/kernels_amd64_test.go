@@ -129,7 +129,8 @@ func BenchmarkScore(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 2))
 	q, v := unaligned(r, 128), unaligned(r, 128)
 	for _, m := range []Metric{Cosine, L2, DotProduct} {
-		s := NewScorer(m, q)
+		var s Scorer
+		s.Reset(m, q)
 		b.Run(m.String(), func(b *testing.B) {
 			for b.Loop() {
 				s.Score(v)

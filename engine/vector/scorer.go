@@ -3,21 +3,14 @@ package vector
 // Ascending says that a lower score is nearer.
 func (m Metric) Ascending() bool { return m == L2 }
 
-// Scorer scores vectors against one: what a scan and an index agree on. It is for one goroutine.
+// Scorer scores vectors against one: what a scan and an index agree on. It is for one goroutine, and ready once Reset.
 type Scorer struct {
 	metric Metric
 	query  []float32
 	buf    []float32
 }
 
-// NewScorer scores against query by metric m. It keeps a copy of query.
-func NewScorer(m Metric, query []float32) *Scorer {
-	s := &Scorer{metric: m}
-	s.Reset(m, query)
-	return s
-}
-
-// Reset makes s score against another query.
+// Reset makes s score against query, of which it keeps a copy, by metric m.
 func (s *Scorer) Reset(m Metric, query []float32) {
 	s.metric = m
 	if m == Cosine {

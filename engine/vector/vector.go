@@ -32,9 +32,6 @@ func L2Squared(a, b []float32) float32 {
 	return l2(&a[0], &b[0], len(a))
 }
 
-// L2Distance is the Euclidean distance of a and b, which are of one length. It is finite where they are.
-func L2Distance(a, b []float32) float32 { return distance(L2Squared(a, b), a, b) }
-
 // distance is the root of the square of the distance of a and b, or where that is past what a float holds the root of a
 // wider sum.
 func distance(squared float32, a, b []float32) float32 {
@@ -90,11 +87,3 @@ func Normalize(dst, v []float32) []float32 {
 
 // smallest is the least float with all its digits.
 const smallest = 0x1p-126
-
-// CosineSimilarity is the cosine of the angle between a and b, 0 where one of them is of length 0. It is the dot product of
-// the two at length 1, so that an index which holds them so comes to the same number.
-func CosineSimilarity(a, b []float32) float32 {
-	buf := make([]float32, 0, 2*len(a))
-	buf = Normalize(Normalize(buf, a), b)
-	return Dot(buf[:len(a)], buf[len(a):])
-}

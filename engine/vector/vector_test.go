@@ -41,22 +41,29 @@ func TestFMARoundsOnce(t *testing.T) {
 	}
 }
 
+// score is that of v against query.
+func score(m Metric, query, v []float32) float32 {
+	var s Scorer
+	s.Reset(m, query)
+	return s.Score(v)
+}
+
 func TestScoresAreFinite(t *testing.T) {
 	const huge = math.MaxFloat32
 	for name, c := range map[string]struct {
 		got, want float32
 	}{
-		"the distance of opposite ends":           {L2Distance([]float32{huge, huge}, []float32{-huge, -huge}), huge},
-		"a distance whose square is past a float": {L2Distance([]float32{3e30}, []float32{-1e30}), 4e30},
-		"a distance":                              {L2Distance([]float32{1, 2}, []float32{4, 6}), 5},
+		"the distance of opposite ends":           {score(L2, []float32{huge, huge}, []float32{-huge, -huge}), huge},
+		"a distance whose square is past a float": {score(L2, []float32{3e30}, []float32{-1e30}), 4e30},
+		"a distance":                              {score(L2, []float32{1, 2}, []float32{4, 6}), 5},
 		"the length of a huge vector":             {Norm([]float32{3e30, 4e30}), 5e30},
 		"the length of a tiny one":                {Norm([]float32{3e-30, 4e-30}), 5e-30},
-		"the cosine of huge ones":                 {CosineSimilarity([]float32{huge, 0}, []float32{huge, 0}), 1},
-		"the cosine of tiny ones":                 {CosineSimilarity([]float32{1e-44, 0}, []float32{-1e-44, 0}), -1},
-		"the cosine with a vector of length 0":    {CosineSimilarity([]float32{0, 0}, []float32{1, 2}), 0},
-		"a dot product past a float":              {NewScorer(DotProduct, []float32{huge, huge}).Score([]float32{huge, huge}), huge},
-		"a dot product of two such that are even": {NewScorer(DotProduct, []float32{huge, huge}).Score([]float32{huge, -huge}), 0},
-		"a score by l2":                           {NewScorer(L2, []float32{1, 2}).Score([]float32{4, 6}), 5},
+		"the cosine of huge ones":                 {score(Cosine, []float32{huge, 0}, []float32{huge, 0}), 1},
+		"the cosine of tiny ones":                 {score(Cosine, []float32{1e-44, 0}, []float32{-1e-44, 0}), -1},
+		"the cosine with a vector of length 0":    {score(Cosine, []float32{0, 0}, []float32{1, 2}), 0},
+		"a dot product past a float":              {score(DotProduct, []float32{huge, huge}, []float32{huge, huge}), huge},
+		"a dot product of two such that are even": {score(DotProduct, []float32{huge, huge}, []float32{huge, -huge}), 0},
+		"a score by l2":                           {score(L2, []float32{1, 2}, []float32{4, 6}), 5},
 		"nothing":                                 {Dot(nil, nil) + L2Squared(nil, nil), 0},
 	} {
 		if c.got != c.want {

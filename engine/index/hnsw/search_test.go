@@ -164,7 +164,8 @@ func checkPage(t rapid.TB, d docs, m vector.Metric, q []float32, page []index.Hi
 	if len(page) != rows {
 		t.Fatalf("a page has %d rows, want %d: %v", len(page), rows, page)
 	}
-	s := vector.NewScorer(m, q)
+	var s vector.Scorer
+	s.Reset(m, q)
 	top := index.NewTopK(rows, m.Ascending(), nil)
 	for _, h := range page {
 		if want := s.Score(d[h.ID]); h.Score != want {

@@ -59,7 +59,8 @@ func (d docs) load(b []byte, o Options) (*Graph, error) {
 // nearest is the k nearest of the documents by measuring all of them.
 func (d docs) nearest(m vector.Metric, q []float32, k int, accept func(id int64) bool) []index.Hit {
 	top := index.NewTopK(k, m.Ascending(), nil)
-	s := vector.NewScorer(m, q)
+	var s vector.Scorer
+	s.Reset(m, q)
 	for id, v := range d {
 		if accept == nil || accept(id) {
 			top.Push(index.Hit{ID: id, Score: s.Score(v)})
