@@ -60,6 +60,25 @@ func (c *cluster) startNode(name string) {
 
 func (c *cluster) tenant() string { return c.router.Load().url() + "/t/acme" }
 
+// movesAndCrashes moves the tenant between its two nodes and kills the one it is on, three times, under the writers, who
+// then stop.
+func (c *cluster) movesAndCrashes(t *testing.T, w *writers) {
+	t.Helper()
+	on := "n1"
+	for range 3 {
+		w.more(t, 20)
+		if a := c.move(other(on)); a.status != 200 {
+			t.Fatalf("the move answered %d %s", a.status, a.body)
+		}
+		on = other(on)
+		w.more(t, 20)
+		c.nodes[on].kill()
+		c.startNode(on)
+	}
+	w.more(t, 20)
+	w.stop()
+}
+
 // move asks for one and answers its status, 0 where there was no answer.
 func (c *cluster) move(to string) answered {
 	a, err := request("POST", c.router.Load().url()+"/_shard/tenants/acme/move", fmt.Sprintf(`{"to": %q}`, to))

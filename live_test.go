@@ -83,19 +83,7 @@ func TestLiveQueriesThroughMovesAndCrashes(t *testing.T) {
 		s.rows = map[int64]write{}
 		following.Go(func() { s.follow(ctx, tenant) })
 	}
-	on := "n1"
-	for range 3 {
-		w.more(t, 20)
-		if a := c.move(other(on)); a.status != 200 {
-			t.Fatalf("the move answered %d %s", a.status, a.body)
-		}
-		on = other(on)
-		w.more(t, 20)
-		c.nodes[on].kill()
-		c.startNode(on)
-	}
-	w.more(t, 20)
-	w.stop()
+	c.movesAndCrashes(t, w)
 	if _, err := tenant.Exec(t.Context(), "del writes where n % 3 = 0"); err != nil {
 		t.Fatal(err)
 	}

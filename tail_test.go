@@ -103,19 +103,7 @@ func TestTailFollowsThroughMovesAndCrashes(t *testing.T) {
 	c := startCluster(t)
 	w := startWriters(2, c.tenant)
 	f := startTail(t, c.tenant(), "--since", "0")
-	on := "n1"
-	for range 3 {
-		w.more(t, 20)
-		if a := c.move(other(on)); a.status != 200 {
-			t.Fatalf("the move answered %d %s", a.status, a.body)
-		}
-		on = other(on)
-		w.more(t, 20)
-		c.nodes[on].kill()
-		c.startNode(on)
-	}
-	w.more(t, 20)
-	w.stop()
+	c.movesAndCrashes(t, w)
 	eventually(t, "every answered write is printed", func() bool { return f.has(w) })
 	f.stop()
 	stands := standsBehind.FindStringSubmatch(f.stderr.String())
