@@ -57,8 +57,11 @@ func (p *postgres) start() error {
 		if err != nil {
 			return fmt.Errorf("%w: %w", errNoPostgres, err)
 		}
-		uid, _ := strconv.Atoi(u.Uid)
-		gid, _ := strconv.Atoi(u.Gid)
+		uid, badUser := strconv.Atoi(u.Uid)
+		gid, badGroup := strconv.Atoi(u.Gid)
+		if err := errors.Join(badUser, badGroup); err != nil {
+			return fmt.Errorf("the user postgres: %w", err)
+		}
 		p.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 		if err := os.Chown(p.dir, uid, gid); err != nil {
 			return err
