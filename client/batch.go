@@ -55,7 +55,23 @@ func (c *Client) Run(ctx context.Context, b *Batch) ([]Result, error) {
 	}
 	results := make([]Result, b.len)
 	for i, text := range answered.Results {
-		results[i] = Result{text}
+		if results[i], err = batchResult(text); err != nil {
+			return nil, err
+		}
 	}
 	return results, nil
+}
+
+// batchResult returns the result of one statement of a batch, its rows out of their object.
+func batchResult(text jsontext.Value) (Result, error) {
+	var answered struct {
+		Rows jsontext.Value `json:"rows"`
+	}
+	if err := json.Unmarshal(text, &answered); err != nil {
+		return Result{}, fmt.Errorf("the answer is none of a batch: %w", err)
+	}
+	if answered.Rows != nil {
+		return Result{answered.Rows}, nil
+	}
+	return Result{text}, nil
 }

@@ -106,6 +106,8 @@ func TestABatchIsOne(t *testing.T) {
 	b.Add("put books $1", book{Title: "Emma", Year: 1815})
 	b.Add("set books {year: $1} where title = $2", 1816, "Emma")
 	b.Add("get books select title, year")
+	b.Add("set books {year: year} returning title")
+	b.Add("create collection films (title text)")
 	results, err := c.Run(t.Context(), &b)
 	if err != nil || len(results) != b.Len() {
 		t.Fatalf("%d results, %v", len(results), err)
@@ -116,6 +118,16 @@ func TestABatchIsOne(t *testing.T) {
 	rows, err := client.Rows[book](results[2])
 	if diff := cmp.Diff([]book{{Title: "Emma", Year: 1816}}, rows); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
+	}
+	if _, err := client.Rows[book](results[1]); err == nil || !strings.Contains(err.Error(), `the statement ran, and answers {"affected":1}`) {
+		t.Errorf("rows of a statement of the batch without any: %v", err)
+	}
+	titles, err := client.Rows[book](results[3])
+	if n, countErr := results[3].Affected(); len(titles) != 1 || titles[0].Title != "Emma" || n != 1 || err != nil || countErr != nil {
+		t.Errorf("returning in a batch: %v, %d rows, %v, %v", titles, n, err, countErr)
+	}
+	if n, err := results[4].Affected(); n != 0 || err != nil {
+		t.Errorf("a create in a batch affected %d, %v", n, err)
 	}
 	var failing client.Batch
 	failing.Add("put books $1", book{Title: "Momo"})

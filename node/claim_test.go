@@ -87,7 +87,7 @@ func TestAClaimThatFindsNothingAnswersSo(t *testing.T) {
 		{"POST", "/t/x/query", statement(`set jobs {state: "x"} where state = "ready" require 1`), `{"error":"1 row required, 0 found line 1 column 53"}`, 412},
 		{"PATCH", "/t/x/jobs?state=ready", `{"state": "taken"}`, `{"updated":0}`, 200},
 		{"DELETE", "/t/x/jobs/all", ``, `{"deleted":0}`, 200},
-		{"POST", "/t/x/batch", statement(`get jobs count`) + "\n" + statement(claimJob), `{"ok":2,"results":[[{"count":0}],[]]}`, 200},
+		{"POST", "/t/x/batch", statement(`get jobs count`) + "\n" + statement(claimJob), `{"ok":2,"results":[{"rows":[{"count":0}]},{"rows":[]}]}`, 200},
 		{"POST", "/t/x/batch", statement(claimJob) + "\n" + statement(`del jobs require 2`), `{"error":"2 rows required, 0 found line 1 column 18","completed":0,"at":1}`, 412},
 	} {
 		for _, wait := range []string{"0", "1", "20ms"} {
@@ -158,7 +158,7 @@ func TestEveryKindOfClaimWakes(t *testing.T) {
 
 	claim = r.claim("/t/x/batch", statement(claimJob)+"\n"+statement(`del jobs where name = "never"`)+"\n"+statement(`get jobs where state = "taken" select name`))
 	r.put("x", "c")
-	r.wantAnswer("a batch", claim, 200, `{"ok":3,"results":[[{"name":"c"}],{"affected":0},[{"name":"c"}]]}`)
+	r.wantAnswer("a batch", claim, 200, `{"ok":3,"results":[{"rows":[{"name":"c"}]},{"affected":0},{"rows":[{"name":"c"}]}]}`)
 
 	claim = r.claim("/t/x/query", statement(`set jobs {state: "pair"} where state = "ready" limit 2 require 2`))
 	r.put("x", "d")
@@ -362,8 +362,8 @@ func TestAClaimUnderAKeyRunsOnce(t *testing.T) {
 		r.put("x", "c")
 	}
 	r.wantAnswer("the line", line, 200, `[{"name":"c"}]`)
-	r.wantAnswer("a batch under a key", first, 200, `{"ok":1,"results":[[{"name":"c"}]]}`)
-	r.wantAnswer("the same once more", second, 200, `{"ok":1,"results":[[{"name":"c"}]]}`)
+	r.wantAnswer("a batch under a key", first, 200, `{"ok":1,"results":[{"rows":[{"name":"c"}]}]}`)
+	r.wantAnswer("the same once more", second, 200, `{"ok":1,"results":[{"rows":[{"name":"c"}]}]}`)
 	r.want(200, "POST", "/t/x/query", statement(claimJob), "Idempotency-Key", "none", "Fenec-Wait", "5")
 	r.put("x", "d")
 	if got := r.want(200, "POST", "/t/x/query", statement(claimJob), "Idempotency-Key", "none", "Fenec-Wait", "5"); got.body != "[]" {

@@ -8,6 +8,7 @@ import (
 	"fenec/engine"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
+	"fenec/engine/query"
 	"fenec/engine/query/syntax"
 	"fenec/internal/http1"
 
@@ -52,6 +53,9 @@ func (c *call) batch() http1.Answer {
 	statements, err := c.readBatch(body)
 	if err != nil {
 		return c.failedBatch(err, 0, len(statements))
+	}
+	if len(statements) == 0 {
+		return c.node.answerError(c.request, fail.New(fail.Invalid, `the batch is empty: want a statement a line, {"query": "...", "params": [...]}`))
 	}
 	if at, err := c.judge(statements...); err != nil {
 		return c.failedBatch(err, 0, at)
@@ -109,13 +113,22 @@ func (c *call) answerBatch(results []engine.Result) http1.Answer {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = appendResult(body, &results[i])
+		body = appendBatchResult(body, &results[i])
 		if results[i].Wrote || c.marked {
 			a.Headers = writeHeaders(&results[i])
 		}
 	}
 	a.Body = append(body, "]}"...)
 	return a
+}
+
+// appendBatchResult appends a result as /batch answers it: an object whatever the statement, the rows of one under "rows".
+func appendBatchResult(dst []byte, res *engine.Result) []byte {
+	if res.Kind != query.Rows {
+		return appendResult(dst, res)
+	}
+	dst = append(dst, `{"rows":`...)
+	return append(append(dst, res.Body...), '}')
 }
 
 // failedBatch says at which statement a batch failed, counted from 0, and how many before it stand: none, but where a
