@@ -53,6 +53,13 @@ func TestTheTourOfTheReadme(t *testing.T) {
 	if err := os.Symlink(binary(t), filepath.Join(dir, "fenec")); err != nil {
 		t.Fatal(err)
 	}
+	data, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(data, filepath.Join(dir, "testdata")); err != nil {
+		t.Fatal(err)
+	}
 	up := startUp(t, dir, "127.0.0.1:0")
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(up.router(t), "http://"))
 	if err != nil {
