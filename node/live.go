@@ -97,9 +97,10 @@ func (s *stream) begin(since uint64, resumes bool) error {
 	})
 }
 
-// canFollow tells whether what happened to the collection behind a change is at hand. A collection that came later, be it
-// in the place of another of its name, is none that a client has rows of.
+// canFollow reports whether the changes after since are kept and account for every difference between the rows of then
+// and now. A collection created later, even in the place of another of its name, is not the one the client has rows of;
+// after an alter of what the shape reads, rows differ without a change of theirs.
 func (s *stream) canFollow(v *engine.View, since uint64) bool {
 	return s.feed.Check(since) == nil && v.Seq-since <= uint64(s.node.config.Changes) &&
-		s.feed.Collection(s.shape.collection, since) == s.collection
+		s.feed.Collection(s.shape.collection, since) == s.collection && !s.altered(since, v.Seq)
 }

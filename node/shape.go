@@ -22,6 +22,8 @@ const shapeKeys = keySelect | keyWhere | keySince
 type shape struct {
 	key        string // the same of the same shape
 	collection string
+	fields     []string      // that the filter and select read; the id is none of them
+	whole      bool          // every field is selected
 	all        *engine.Query // every row
 	one        *engine.Query // that of the id in the last parameter, where it is one
 	params     []doc.Value   // of all
@@ -69,8 +71,12 @@ func (c *call) readShape() (*shape, error) {
 	selected := len(c.text)
 	c.appendWhere()
 	s := &shape{collection: string(c.name)}
-	var err error
-	if s.all, err = c.shapeQuery(string(c.text)); err != nil {
+	tree, err := c.parseShape(string(c.text))
+	if err != nil {
+		return nil, err
+	}
+	s.readsOf(tree)
+	if s.all, err = c.tenant.db.Query(string(c.text)); err != nil {
 		return nil, err
 	}
 	c.text = append(c.text[:selected], " where "...)
@@ -100,13 +106,14 @@ func (c *call) keepID() {
 	c.selected = slices.Insert(c.selected, 0, []byte("id,")...)
 }
 
-// shapeQuery is a shape's statement, whose rows are those of its collection and change with writes to it alone.
-func (c *call) shapeQuery(text string) (*engine.Query, error) {
-	tree, err := syntax.Parse(text)
+// parseShape parses a shape's statement and refuses one whose rows change otherwise than with writes to its collection.
+func (c *call) parseShape(text string) (*syntax.Get, error) {
+	st, err := syntax.Parse(text)
 	if err != nil {
 		return nil, err
 	}
-	syntax.Inspect(tree.(*syntax.Get).Where, func(x syntax.Expr) {
+	tree := st.(*syntax.Get)
+	syntax.Inspect(tree.Where, func(x syntax.Expr) {
 		switch x := x.(type) {
 		case *syntax.Call:
 			if x.Name == "now" {
@@ -116,10 +123,36 @@ func (c *call) shapeQuery(text string) (*engine.Query, error) {
 			err = fail.New(fail.Invalid, "a get inside the filter does not go with a live query, whose rows change with writes to %s alone", c.name)
 		}
 	})
-	if err != nil {
-		return nil, err
+	return tree, err
+}
+
+// readsOf notes which fields a shape's statement reads.
+func (s *shape) readsOf(tree *syntax.Get) {
+	s.whole = tree.Select == nil
+	note := func(x syntax.Expr) {
+		if path, ok := x.(*syntax.Path); ok && path.Parts[0] != "id" && !slices.Contains(s.fields, path.Parts[0]) {
+			s.fields = append(s.fields, path.Parts[0])
+		}
 	}
-	return c.tenant.db.Query(text)
+	for i := range tree.Select {
+		syntax.Inspect(tree.Select[i].Expr, note)
+	}
+	syntax.Inspect(tree.Where, note)
+}
+
+// altered reports whether two schemas of the collection read the shape out of other fields. A field is its slot: that is
+// never used again, and what is in it has the type and the collation it began with. A schema that is not known is another.
+func (s *shape) altered(before, after *doc.Schema) bool {
+	switch {
+	case before == nil || after == nil:
+		return true
+	case s.whole:
+		return !slices.EqualFunc(before.Fields, after.Fields, func(a, b doc.Field) bool { return a.Name == b.Name && a.Slot == b.Slot })
+	}
+	return slices.ContainsFunc(s.fields, func(name string) bool {
+		was, is := before.Field(name), after.Field(name)
+		return was == nil || is == nil || was.Slot != is.Slot
+	})
 }
 
 // keptParams are the call's parameters, copied out of what belongs to the call and its request.

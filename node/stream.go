@@ -188,8 +188,18 @@ func (s *stream) changed() (moved bool, err error) {
 		case more.Dropped:
 			return s.dropped()
 		}
-		return s.change(v, changed.Schema || more.Schema)
+		schema := changed.Schema || more.Schema
+		if schema && s.altered(s.seq, v.Seq) {
+			return s.seed(v)
+		}
+		return s.change(v, schema)
 	})
+}
+
+// altered reports whether the collection's schemas after two changes read the shape out of other fields, so that rows may
+// differ which nobody wrote.
+func (s *stream) altered(before, after uint64) bool {
+	return s.shape.altered(s.feed.Schema(s.collection, before), s.feed.Schema(s.collection, after))
 }
 
 // isLost tells a cursor that the feed cannot go on from: too far behind, or past changes that could not be written.

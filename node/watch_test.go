@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,7 +82,8 @@ func (f *follower) one(h history) error {
 }
 
 // TestEveryStreamIsTheTableAtEveryEvent tells random stories of a tenant to followers that read, that do not for a while,
-// that go away and come back behind any event they ever had, while the tenant is closed and opened, compacted, and moved.
+// that go away and come back behind any event they ever had, while the tenant is altered, closed and opened, compacted, and
+// moved.
 func TestEveryStreamIsTheTableAtEveryEvent(t *testing.T) {
 	r := start(t, Config{Changes: 12})
 	tenant := 0
@@ -89,9 +91,9 @@ func TestEveryStreamIsTheTableAtEveryEvent(t *testing.T) {
 		tenant++
 		s := &watchStory{t: t, r: r, name: fmt.Sprintf("w%d", tenant), histories: map[string]history{}, cursors: map[*follower][]follower{}}
 		s.send(201, "PUT", "/_admin/tenants/"+s.name, "")
-		s.statement("create collection c (n int, s text)")
+		s.statement("create collection c (n int, s text, m int)")
 		s.statement("create collection other (n int)")
-		for _, filter := range []string{"", "n=gt.0", "n=gt.0&select=s", "s=is.null"} {
+		for _, filter := range []string{"", "n=gt.0", "n=gt.0&select=s", "s=is.null", "m=not.is.null&select=n", "select=m"} {
 			s.histories[filter] = history{}
 			f := &follower{r: r, path: "/t/" + s.name + "/c", filter: filter, rows: map[int64]string{}}
 			s.followers = append(s.followers, f)
@@ -113,6 +115,7 @@ type watchStory struct {
 	histories map[string]history // by filter
 	followers []*follower
 	cursors   map[*follower][]follower // as they were behind each event
+	more      bool                     // the collection has a field more
 }
 
 func (s *watchStory) send(status int, method, path, body string) reply {
@@ -126,6 +129,25 @@ func (s *watchStory) send(status int, method, path, body string) reply {
 
 func (s *watchStory) statement(text string) {
 	s.send(200, "POST", "/t/"+s.name+"/query", fmt.Sprintf(`{"query": %q}`, text))
+}
+
+func (s *watchStory) block(statements []string) {
+	var lines strings.Builder
+	for _, text := range statements {
+		fmt.Fprintf(&lines, "{\"query\": %q}\n", text)
+	}
+	s.send(200, "POST", "/t/"+s.name+"/batch", lines.String())
+}
+
+// watchAlters are blocks after which the collection of a watchStory has fields of the same names again.
+var watchAlters = [][]string{
+	{"alter collection c rename field n to x", "alter collection c rename field m to n", "alter collection c rename field x to m"},
+	{"alter collection c drop field n", "alter collection c add field n int"},
+	{"alter collection c drop field m", "alter collection c add field m int @sorted"},
+	{"alter collection c drop field s", "alter collection c add field s json"},
+	{"alter collection c drop field s", "alter collection c add field s text collate tr"},
+	{"alter collection c add field x int", "alter collection c drop field x"},
+	{"drop collection c", "create collection c (n int, s text, m int)"},
 }
 
 // note keeps what the shapes' rows are now.
@@ -204,7 +226,9 @@ func (s *watchStory) steps() map[string]func(*rapid.T) {
 	}
 	follower := func(t *rapid.T) *follower { return rapid.SampledFrom(s.followers).Draw(t, "follower") }
 	return map[string]func(*rapid.T){
-		"put": write(func(t *rapid.T) string { return fmt.Sprintf("put c {id: %d, n: %d}", id.Draw(t, "id"), n.Draw(t, "n")) }),
+		"put": write(func(t *rapid.T) string {
+			return fmt.Sprintf("put c {id: %d, n: %d, m: %d}", id.Draw(t, "id"), n.Draw(t, "n"), n.Draw(t, "m"))
+		}),
 		"insert": write(func(t *rapid.T) string {
 			return fmt.Sprintf("put c [{n: %d, s: 'a'}, {n: 1}, {n: -1}]", n.Draw(t, "n"))
 		}),
@@ -212,6 +236,21 @@ func (s *watchStory) steps() map[string]func(*rapid.T) {
 		"del":    write(func(t *rapid.T) string { return fmt.Sprintf("del c where id %% 3 = %d", id.Draw(t, "id")%3) }),
 		"other":  write(func(t *rapid.T) string { return fmt.Sprintf("put other {n: %d}", n.Draw(t, "n")) }),
 		"schema": write(func(*rapid.T) string { return "create index if not exists on c (n) @sorted" }),
+		"add or drop": write(func(*rapid.T) string {
+			if s.more = !s.more; s.more {
+				return "alter collection c add field more int"
+			}
+			return "alter collection c drop field more"
+		}),
+		"alter": func(t *rapid.T) {
+			statements := rapid.SampledFrom(watchAlters).Draw(t, "alter")
+			s.more = s.more && !strings.HasPrefix(statements[0], "drop")
+			if rapid.Bool().Draw(t, "and a write") {
+				statements = append(slices.Clip(statements), "put c {n: 1, m: 2}")
+			}
+			s.block(statements)
+			s.note()
+		},
 		"compact": func(*rapid.T) {
 			s.statement("compact")
 		},

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"fenec/engine"
+	"fenec/engine/doc"
 )
 
 // Changed is what happened to one collection.
@@ -22,6 +23,14 @@ func (f *Feed) Collection(name string, seq uint64) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.schemas.number(name, seq)
+}
+
+// Schema is the schema of the collection of that number once the change seq was made; nil if it was no collection then,
+// or if the feed no longer keeps changes from that far back.
+func (f *Feed) Schema(number, seq uint64) *doc.Schema {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.schemas.at(number, seq)
 }
 
 // Changed tells what has happened to the collection of that number after the change since, whole blocks up to the last
