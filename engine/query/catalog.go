@@ -16,10 +16,14 @@ func (c *compiler) collections() {
 			if err != nil {
 				return Result{}, err
 			}
+			live := f.live(t)
+			if err := f.take(); err != nil {
+				return Result{}, err
+			}
 			f.out = append(f.next(), `{"name":`...)
 			f.out = doc.AppendQuoted(f.out, []byte(name))
 			f.out = append(f.out, `,"documents":`...)
-			f.out = strconv.AppendInt(f.out, int64(f.live(t)), 10)
+			f.out = strconv.AppendInt(f.out, int64(live), 10)
 			f.out = append(f.out, '}')
 		}
 		return f.answer(), nil

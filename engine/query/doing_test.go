@@ -29,12 +29,19 @@ func TestATimeoutSaysWhatTheStatementWasDoing(t *testing.T) {
 		reviews = append(reviews, "{book: 1}")
 	}
 	db.must(t, "put reviews ["+strings.Join(reviews, ",")+"]")
+	db.must(t, "create collection sessions (seen timestamp @ttl(1d), n int @sorted)")
+	db.must(t, "put sessions [{seen: 0, n: 1}, {n: 2}]")
 	for _, c := range []struct {
 		statement string
 		asked     int
 		want      string
 	}{
 		{"get books", 0, "about to begin"},
+		{"collections", 1, "building the index on seen of sessions"},
+		{`explain get books where author = "none" and year < 5`, 2, "building the index on year of books"},
+		{`get books where n in (get sessions select max(n)) count`, 2, "building the index on seen of sessions"},
+		{"get sessions count", 1, "building the index on seen of sessions"},
+		{"get sessions select max(n)", 1, "building the index on seen of sessions"},
 		{"get books", 1, "scanning books, 4 096 of 20 000 rows tested"},
 		{"get books where n = 9 count", 3, "scanning books, 12 288 of 20 000 rows tested"},
 		{"get books order n, year", 2, "scanning books, 8 192 of 20 000 rows tested"},

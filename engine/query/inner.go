@@ -138,6 +138,9 @@ func (in *innerPlan) each(outer *frame, add func(doc.Value) error) error {
 			return err
 		}
 	}
+	if err := f.take(); err != nil {
+		return err
+	}
 	run := innerRun{collection: in.get.collection, tested: f.walk.tested, values: n}
 	switch {
 	case in.get.search != nil:

@@ -127,7 +127,14 @@ func (p *Plan) Run(env *Env, s Reader, dst []byte) (Result, error) {
 	if err := f.begin(env, s, dst); err != nil {
 		return Result{}, err
 	}
-	return p.run(f, s)
+	r, err := p.run(f, s)
+	if err == nil {
+		err = f.take() // an answer that something was left out of is none
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return r, nil
 }
 
 // frame is one for a run, to be released after it.

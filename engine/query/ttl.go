@@ -37,7 +37,8 @@ func (f *frame) gone(ttl *doc.Field) (lo, hi index.Bound) {
 	return aboveNull, index.Bound{Value: doc.TimestampValue(ttl.Deadline(f.now)), Inclusive: true}
 }
 
-// live counts the documents of t that are there still.
+// live counts the documents of t whose time is not over. Where the index that knows them is not built in time the frame has
+// an error, and the count is of all documents.
 func (f *frame) live(t Table) int {
 	ttl := t.Schema().TTL()
 	if ttl == nil || !f.ready(t, ttl.Name) {
