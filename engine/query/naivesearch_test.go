@@ -2,7 +2,9 @@ package query
 
 import (
 	"cmp"
+	"maps"
 	"math"
+	"math/big"
 	"slices"
 	"strings"
 )
@@ -112,17 +114,23 @@ func naiveMatch(all, rows []map[string]any, field, query string, k1, b float64) 
 	return out
 }
 
-// naiveFuse adds up the ranks of two sides.
-func naiveFuse(k float64, sides ...[]scored) []scored {
-	sums := map[int64]float64{}
+// naiveFuse adds up the ranks of two sides as fractions.
+func naiveFuse(k int64, sides ...[]scored) []scored {
+	sums := map[int64]*big.Rat{}
 	for _, side := range sides {
 		for rank, row := range side {
-			sums[row.id] += 1 / (k + float64(rank+1))
+			if sums[row.id] == nil {
+				sums[row.id] = new(big.Rat)
+			}
+			sums[row.id].Add(sums[row.id], big.NewRat(1, k+int64(rank)+1))
 		}
 	}
-	var out []scored
-	for id, sum := range sums {
-		out = append(out, scored{id, float64(float32(sum))})
+	out := []scored{}
+	for _, id := range slices.SortedFunc(maps.Keys(sums), func(a, b int64) int {
+		return cmp.Or(sums[b].Cmp(sums[a]), cmp.Compare(a, b))
+	}) {
+		score, _ := sums[id].Float32()
+		out = append(out, scored{id, float64(score)})
 	}
-	return best(out, false)
+	return out
 }

@@ -28,11 +28,14 @@ func (c *compiler) rerank(st *syntax.Rerank) (*rerankPlan, error) {
 }
 
 // reranked finds the best candidates of the match and keeps the need of them that score best by their vectors. One without
-// a vector has no score and is left out.
+// a vector has no score and is left out. A limit asks for no fewer candidates than rows.
 func (s *searchPlan) reranked(f *frame, t Table, need int) error {
 	n, err := s.rerank.candidates.value(f)
 	if err != nil {
 		return err
+	}
+	if s.pick.limit != nil {
+		n = max(n, need)
 	}
 	if err := s.match.find(f, t, n); err != nil {
 		return err

@@ -57,7 +57,7 @@ type searchRun struct {
 func (s *searchRun) reset() {
 	s.filter.reset()
 	s.hits, s.other, s.byID, s.floats = kept(s.hits), kept(s.other), kept(s.byID), kept(s.floats)
-	s.near, s.match, s.rerank, s.fuse = nearRun{}, matchRun{}, rerankRun{}, fuseRun{}
+	s.near, s.match, s.rerank, s.fuse = nearRun{}, matchRun{}, rerankRun{}, fuseRun{rows: kept(s.fuse.rows)}
 	s.sorts, s.found = false, 0
 }
 
