@@ -30,11 +30,12 @@ var (
 		"open":    {methodGet, (*Node).adminOpen},
 	}
 	tenantRoutes = map[string]adminRoute{
-		"":       {methodPut | methodDelete, (*Node).adminTenant},
-		"freeze": {methodPost, (*Node).adminFreeze},
-		"thaw":   {methodPost, (*Node).adminThaw},
-		"frozen": {methodGet, (*Node).adminFrozen},
-		"file":   {methodGet | methodPut, (*Node).adminFile},
+		"":         {methodPut | methodDelete, (*Node).adminTenant},
+		"freeze":   {methodPost, (*Node).adminFreeze},
+		"thaw":     {methodPost, (*Node).adminThaw},
+		"frozen":   {methodGet, (*Node).adminFrozen},
+		"file":     {methodGet | methodPut, (*Node).adminFile},
+		"revision": {methodPost, (*Node).adminRevision},
 	}
 	laterAdmin = map[string]string{
 		"lease": "a lease", "promote": "promoting a copy", "follow": "following another node", "lineage": "lineage",
@@ -188,13 +189,16 @@ func (n *Node) adminOpen(r *http1.Request, _ string) http1.Answer {
 
 // adminTenant is PUT and DELETE /_admin/tenants/<t>.
 func (n *Node) adminTenant(r *http1.Request, name string) http1.Answer {
-	err := n.checkWritable()
+	c, err := readCondition(r)
+	if err == nil {
+		err = n.checkWritable()
+	}
 	if err == nil && r.Method == "PUT" {
-		if err = n.create(name); err == nil {
+		if err = n.create(name, c); err == nil {
 			return answerTenant(r, 201, name)
 		}
 	} else if err == nil {
-		if err = n.delete(name); err == nil {
+		if err = n.delete(name, c); err == nil {
 			return http1.Answer{Status: 204}
 		}
 	}
@@ -227,10 +231,14 @@ func readFreeze(r *http1.Request) (f freezeRequest, err error) {
 	if err := json.Unmarshal(body, &f, json.RejectUnknownMembers(true)); err != nil {
 		return f, fail.New(fail.Invalid, `want an object {"token": "..."}, or no body`)
 	}
-	if len(f.Token) > maxHold/8 {
-		return f, fail.New(fail.Invalid, "the token is longer than %d bytes", maxHold/8)
+	return f, checkToken(f.Token)
+}
+
+func checkToken(token string) error {
+	if len(token) > maxHold/8 {
+		return fail.New(fail.Invalid, "the token is longer than %d bytes", maxHold/8)
 	}
-	return f, nil
+	return nil
 }
 
 // adminFreeze is POST .../freeze.
@@ -243,15 +251,18 @@ func (n *Node) adminThaw(r *http1.Request, name string) http1.Answer {
 	return n.changeHold(r, name, false, n.thaw)
 }
 
-func (n *Node) changeHold(r *http1.Request, name string, frozen bool, change func(name, token string) (uint64, error)) http1.Answer {
-	err := n.checkWritable()
+func (n *Node) changeHold(r *http1.Request, name string, frozen bool, change func(name, token string, c condition) (uint64, error)) http1.Answer {
+	c, err := readCondition(r)
+	if err == nil {
+		err = n.checkWritable()
+	}
 	var f freezeRequest
 	if err == nil {
 		f, err = readFreeze(r)
 	}
 	var seq uint64
 	if err == nil {
-		seq, err = change(name, f.Token)
+		seq, err = change(name, f.Token, c)
 	}
 	if err != nil {
 		return n.answerError(r, err)
@@ -261,9 +272,17 @@ func (n *Node) changeHold(r *http1.Request, name string, frozen bool, change fun
 	return http1.Answer{Status: 200, Headers: http1.JSON, Body: body}
 }
 
-// adminFrozen is GET .../frozen: whether the tenant refuses writes, under which token, whether it is an image that
-// nobody has put into service, and the change it stands at.
+// adminFrozen is GET .../frozen: whether the tenant refuses writes, under which token, whether it is an image that has
+// not been put into service, and the change it is at; and in its head, for a name without a tenant and a damaged tenant
+// too, the revision that all this is of.
 func (n *Node) adminFrozen(r *http1.Request, name string) http1.Answer {
+	revision := n.revisions.of(name)
+	a := n.describeHold(r, name)
+	a.Headers = withRevision(a.Headers, revision)
+	return a
+}
+
+func (n *Node) describeHold(r *http1.Request, name string) http1.Answer {
 	t, err := n.acquire(name)
 	if err != nil {
 		return n.answerError(r, err)

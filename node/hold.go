@@ -21,14 +21,26 @@ const (
 	maxHold    = 4 << 10        // bytes of a hold's file
 )
 
-// hold is why a tenant refuses writes. It is kept in `<tenant>.frozen` beside the tenant's file, on disk before it
-// takes effect, and gone from the disk before it ends: a node that stops in between comes back refusing writes, never
+// hold is why a tenant refuses writes. It is kept in `<tenant>.frozen` beside the tenant's file, on disk before it is
+// answered, and gone from the disk before it ends: a node that stops in between comes back refusing writes, never
 // taking ones it had promised not to.
 type hold struct {
-	// Token names the freeze, so that whoever froze the tenant can tell later that nobody thawed it meanwhile.
+	// Token names the freeze, or the move that installed the image: only a request that names it ends the hold, and one
+	// that names none.
 	Token string `json:"token,omitzero"`
-	// Held tells that the tenant is an installed image that nobody has put into service yet.
+	// Held reports whether the tenant is an installed image that has not been put into service yet.
 	Held bool `json:"held,omitzero"`
+}
+
+// named returns the hold under a token, which may be empty: h itself where it is under that token or none is given, h
+// with the token where it is an image without one, which the first request to name it gives its name. ok is false for
+// a hold under another token.
+func (h hold) named(token string) (named hold, ok bool) {
+	if token == "" || token == h.Token {
+		return h, true
+	}
+	named = hold{Token: token, Held: h.Held}
+	return named, h.Held && h.Token == ""
 }
 
 func (n *Node) holdPath(name string) string { return filepath.Join(n.dir, name+holdSuffix) }
@@ -59,32 +71,45 @@ func (n *Node) readHold(name string) (*hold, error) {
 	return h, nil
 }
 
-// writeHold puts a hold on disk: a side file, synced, renamed, and the directory synced.
-func (n *Node) writeHold(name string, h hold) error {
+// writeHold puts a hold on disk in the place of the one that is there, nil for none: a side file, synced, renamed, and
+// the directory synced. Where it fails it leaves no file that was not there before.
+func (n *Node) writeHold(name string, old *hold, h hold) error {
 	text, err := json.Marshal(h)
 	if err != nil {
 		return err
 	}
 	side := n.holdPath(name) + wal.SideSuffix
-	f, err := openForWriting(n.fs, side)
-	if err != nil {
-		return storageError("the freeze cannot be kept", err)
+	renamed := false
+	if err = n.writeSide(side, text); err == nil {
+		if err = n.fs.Rename(side, n.holdPath(name)); err == nil {
+			renamed = true
+			err = n.fs.SyncDir(n.dir)
+		}
 	}
-	_, err = f.WriteAt(text, 0)
 	if err == nil {
+		return nil
+	}
+	if !renamed {
+		n.fs.Remove(side) // it may not even have been made
+	} else if old == nil {
+		if undone := n.removeHold(name); undone != nil {
+			n.log.Error().Str("tenant", name).Err(undone).
+				Msg("a freeze failed and its file cannot be removed: the tenant is frozen once it is opened again")
+		}
+	}
+	return storageError("the freeze cannot be kept", err)
+}
+
+// writeSide makes a file of the text, on disk.
+func (n *Node) writeSide(path string, text []byte) error {
+	f, err := openForWriting(n.fs, path)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteAt(text, 0); err == nil {
 		err = f.Sync()
 	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = n.fs.Rename(side, n.holdPath(name))
-	}
-	if err == nil {
-		err = n.fs.SyncDir(n.dir)
-	}
-	if err != nil {
-		return storageError("the freeze cannot be kept", err)
-	}
-	return nil
+	return errors.Join(err, f.Close())
 }
 
 // removeHold takes a hold off the disk; none is fine.
@@ -136,69 +161,69 @@ func (n *Node) isLeftover(file string) bool {
 	return false
 }
 
-// freeze refuses a tenant's writes from the moment it returns, and answers the change the tenant then stands at, on
-// disk. It may be asked again, by whoever holds the token or without one; a tenant frozen under another is a conflict.
-func (n *Node) freeze(name, token string) (seq uint64, err error) {
-	unlock := n.gates.lock(name)
-	defer unlock()
-	t, err := n.acquireLocked(name)
-	if err != nil {
-		return 0, err
-	}
-	defer n.release(t)
-	h := hold{Token: token}
-	old := t.hold.Load()
-	if old != nil {
-		h = *old
-		if token != "" && h.Token != token {
-			if h.Token != "" || !h.Held {
-				return 0, errOtherToken(name)
+// freeze refuses a tenant's writes from the moment it returns, and returns the change the tenant then is at, on disk.
+// A tenant that is frozen stays so; one frozen under another token is a conflict.
+func (n *Node) freeze(name, token string, c condition) (seq uint64, err error) {
+	err = n.held(name, c, func(t *tenant) error {
+		old := t.hold.Load()
+		h, ok := hold{Token: token}, true
+		if old != nil {
+			if h, ok = old.named(token); !ok {
+				return errOtherToken(name)
 			}
-			h.Token = token // an image nobody has put into service: the freeze is the first to name it
 		}
-	}
-	if old == nil || *old != h {
-		if err := n.writeHold(name, h); err != nil {
-			return 0, err
+		seq, err = t.db.Freeze()
+		if err == nil {
+			err = c.at(name, seq)
 		}
-	}
-	t.hold.Store(&h)
-	seq, err = t.db.Freeze()
-	if err != nil && old == nil { // what was written before is not all on disk: nothing to freeze
-		return 0, errors.Join(err, n.liftLocked(t))
-	}
+		if err == nil && (old == nil || *old != h) {
+			err = n.writeHold(name, old, h)
+		}
+		if err == nil {
+			t.hold.Store(&h)
+		} else if old == nil {
+			t.db.Thaw()
+		}
+		return err
+	})
 	return seq, err
 }
 
-// liftLocked ends a tenant's hold. It needs the gate.
-func (n *Node) liftLocked(t *tenant) error {
-	if err := n.removeHold(t.name); err != nil {
-		return err
-	}
-	t.hold.Store(nil)
-	t.db.Thaw()
-	return nil
+// thaw accepts a tenant's writes again and returns the change it is at. With a token, only where the tenant is frozen
+// under it, or not at all.
+func (n *Node) thaw(name, token string, c condition) (seq uint64, err error) {
+	err = n.held(name, c, func(t *tenant) error {
+		seq, _ = t.db.Position()
+		if err := c.at(name, seq); err != nil {
+			return err
+		}
+		h := t.hold.Load()
+		if h == nil {
+			return nil
+		}
+		if _, ok := h.named(token); !ok {
+			return errOtherToken(name)
+		}
+		if err := n.removeHold(name); err != nil {
+			return err
+		}
+		t.hold.Store(nil)
+		t.db.Thaw()
+		return nil
+	})
+	return seq, err
 }
 
-// thaw takes a tenant's writes again. With a token, only where the tenant is frozen under it or not at all.
-func (n *Node) thaw(name, token string) (seq uint64, err error) {
-	unlock := n.gates.lock(name)
-	defer unlock()
-	t, err := n.acquireLocked(name)
-	if err != nil {
-		return 0, err
-	}
-	defer n.release(t)
-	if h := t.hold.Load(); h != nil {
-		if token != "" && h.Token != token {
-			return 0, errOtherToken(name)
+// held runs a change of how a tenant is held, alone and with the tenant open.
+func (n *Node) held(name string, c condition, change func(t *tenant) error) error {
+	return n.alone(name, c, func() error {
+		t, err := n.acquireLocked(name)
+		if err != nil {
+			return err
 		}
-		if err := n.liftLocked(t); err != nil {
-			return 0, err
-		}
-	}
-	seq, _ = t.db.Position()
-	return seq, nil
+		defer n.release(t)
+		return change(t)
+	})
 }
 
 func errOtherToken(name string) error {

@@ -1,11 +1,13 @@
 package node
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
 
 	"fenec/engine"
+	"fenec/engine/fail"
 	"fenec/internal/http1"
 	"fenec/replication"
 )
@@ -92,10 +94,17 @@ func copyUntil(w io.Writer, src io.Reader, gone <-chan struct{}) error {
 	}
 }
 
-// install makes an image a new tenant, which serves reads and refuses writes until it is thawed. The hold is on disk
-// before the file appears, so that there is no moment in which the copy takes writes.
+// install makes an image a new tenant, which serves reads and refuses writes until it is thawed.
 func (n *Node) install(r *http1.Request, name string) http1.Answer {
-	seq, err := n.installImage(name, r.BodyReader(), r.Length())
+	h := hold{Held: true}
+	c, err := readCondition(r)
+	if err == nil {
+		h.Token, err = installToken(r)
+	}
+	var seq uint64
+	if err == nil {
+		seq, err = n.installImage(name, h, c, r.BodyReader(), r.Length())
+	}
 	if err != nil {
 		return n.answerError(r, err)
 	}
@@ -105,30 +114,48 @@ func (n *Node) install(r *http1.Request, name string) http1.Answer {
 	return http1.Answer{Status: 201, Headers: http1.JSON, Body: body}
 }
 
-// installImage reads the image to its end. size is its length in bytes, less than 0 where that is not known.
-func (n *Node) installImage(name string, image io.Reader, size int64) (seq uint64, err error) {
+// installToken is what the query of an install asks for the image to be held under: `token=...` or nothing.
+func installToken(r *http1.Request) (string, error) {
+	if len(r.Query) == 0 {
+		return "", nil
+	}
+	raw, ok := bytes.CutPrefix(r.Query, []byte("token="))
+	if !ok || bytes.IndexByte(raw, '&') >= 0 {
+		return "", fail.New(fail.Invalid, "an image is installed with ?token=... or no query string, got %s", quoted(r.Query))
+	}
+	token, _, err := unescape(nil, raw, true)
+	if err != nil {
+		return "", err
+	}
+	return string(token), checkToken(string(token))
+}
+
+// installImage reads the image to its end. size is its length in bytes, less than 0 where that is not known. The hold is
+// on disk before the file appears, so that there is no moment in which the copy takes writes.
+func (n *Node) installImage(name string, h hold, c condition, image io.Reader, size int64) (seq uint64, err error) {
 	if err := n.checkWritable(); err != nil {
 		return 0, err
 	}
-	unlock := n.gates.lock(name)
-	defer unlock()
-	found, err := n.exists(name)
-	if err != nil {
-		return 0, err
-	}
-	if found {
-		return 0, errTaken(name)
-	}
-	if err := n.writeHold(name, hold{Held: true}); err != nil {
-		return 0, err
-	}
+	err = n.alone(name, c, func() error {
+		if err = n.mustBeFree(name, c); err == nil {
+			err = n.writeHold(name, nil, h)
+		}
+		if err == nil {
+			seq, err = n.installLocked(name, h, image, size)
+		}
+		return err
+	})
+	return seq, err
+}
+
+func (n *Node) installLocked(name string, h hold, image io.Reader, size int64) (seq uint64, err error) {
 	n.budget.open.Add(1)
 	n.makeRoom(max(size, 0))
 	o, feed := n.engineOptions(name)
 	db, err := engine.InstallImage(n.path(name), image, o)
 	if err == nil {
 		n.refusals.forget(name)
-		return n.putIn(name, db, feed)
+		return n.putIn(name, h, db, feed)
 	}
 	n.budget.open.Add(-1)
 	if errors.Is(err, os.ErrExist) {
@@ -142,14 +169,14 @@ func (n *Node) installImage(name string, image io.Reader, size int64) (seq uint6
 
 // putIn makes a database just installed an open tenant, held, so that its first request need not wait for its file to
 // be read. It needs the gate.
-func (n *Node) putIn(name string, db *engine.DB, feed *replication.Feed) (seq uint64, err error) {
+func (n *Node) putIn(name string, h hold, db *engine.DB, feed *replication.Feed) (seq uint64, err error) {
 	seq, _ = db.Position()
 	n.ending.RLock()
 	defer n.ending.RUnlock()
 	if n.ended {
 		return seq, db.Close()
 	}
-	t, err := n.newHeldTenant(name, db, feed, &hold{Held: true})
+	t, err := n.newHeldTenant(name, db, feed, &h)
 	if err != nil {
 		n.budget.open.Add(-1)
 		return 0, err

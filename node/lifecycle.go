@@ -13,16 +13,31 @@ func errTaken(name string) error {
 }
 
 // create makes an empty tenant and opens it.
-func (n *Node) create(name string) error {
-	unlock := n.gates.lock(name)
-	defer unlock()
+func (n *Node) create(name string, c condition) error {
+	return n.alone(name, c, func() error {
+		if err := n.mustBeFree(name, c); err != nil {
+			return err
+		}
+		return n.createLocked(name)
+	})
+}
+
+// mustBeFree is an error where there is a tenant of that name, or where the condition names a change, which only a
+// tenant can be at.
+func (n *Node) mustBeFree(name string, c condition) error {
 	found, err := n.exists(name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if found {
+	case found:
 		return errTaken(name)
+	case c.named:
+		return fail.New(fail.Conflict, "there is no tenant %s, the request was decided on its change %d", name, c.seq)
 	}
+	return nil
+}
+
+func (n *Node) createLocked(name string) error {
 	n.ending.RLock()
 	defer n.ending.RUnlock()
 	if n.ended {
@@ -36,7 +51,7 @@ func (n *Node) create(name string) error {
 	n.makeRoom(0)
 	var db *engine.DB
 	o, feed := n.engineOptions(name)
-	err = n.withDescriptor(func() (err error) {
+	err := n.withDescriptor(func() (err error) {
 		db, err = engine.Create(n.path(name), o)
 		return err
 	})
@@ -64,9 +79,36 @@ func classified(what string, err error) error {
 }
 
 // delete closes a tenant once the requests in it have ended, and removes it, damaged or not.
-func (n *Node) delete(name string) error {
-	unlock := n.gates.lock(name)
-	defer unlock()
+func (n *Node) delete(name string, c condition) error {
+	return n.alone(name, c, func() error {
+		if c.named {
+			if err := n.stopAt(name, c); err != nil {
+				return err
+			}
+		}
+		return n.deleteLocked(name)
+	})
+}
+
+// stopAt refuses the writes of a tenant about to be deleted, so that it stays at the change the condition names, and is
+// an error where it is at another. It needs the gate.
+func (n *Node) stopAt(name string, c condition) error {
+	t, err := n.acquireLocked(name)
+	if err != nil {
+		return err
+	}
+	defer n.release(t)
+	seq, err := t.db.Freeze()
+	if err == nil {
+		err = c.at(name, seq)
+	}
+	if err != nil && t.hold.Load() == nil {
+		t.db.Thaw()
+	}
+	return err
+}
+
+func (n *Node) deleteLocked(name string) error {
 	// Closed first: a tenant whose file somebody took away must not go on answering from memory.
 	if t := n.registry.get(name); t != nil {
 		t.shut()

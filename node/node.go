@@ -57,10 +57,11 @@ type Node struct {
 	metrics *metricSet
 	server  *http1.Server
 
-	registry registry
-	gates    gates
-	refusals refusals
-	budget   budget
+	registry  registry
+	gates     gates
+	revisions revisions
+	refusals  refusals
+	budget    budget
 
 	maxClaims int64 // held at a time
 
@@ -81,6 +82,7 @@ func New(c Config) (*Node, error) {
 	c = c.withDefaults()
 	n := &Node{config: c, fs: c.FS, clock: c.Clock, log: c.Log, stop: make(chan struct{}), maxClaims: maxClaims}
 	n.registry.init()
+	n.revisions.init()
 	n.budget = newBudget(c)
 	n.metrics = newMetrics(n)
 	n.server = &http1.Server{

@@ -40,11 +40,11 @@ func tell(n *Node) (done stage) {
 		return err
 	}
 	steps := []func() error{
-		created: func() error { return n.create("a") },
+		created: func() error { return n.create("a", condition{}) },
 		filled: func() error {
 			return errors.Join(run("a", "create collection c (n int)"), run("a", "put c [{n: 1}, {n: 2}]"), run("a", "put c {n: 3}"))
 		},
-		frozen: func() error { _, err := n.freeze("a", "move"); return err },
+		frozen: func() error { _, err := n.freeze("a", "move", condition{}); return err },
 		installed: func() error {
 			t, err := n.acquire("a")
 			if err != nil {
@@ -56,13 +56,13 @@ func tell(n *Node) (done stage) {
 				return err
 			}
 			defer image.Close()
-			_, err = n.installImage("b", image, size)
+			_, err = n.installImage("b", hold{Held: true}, condition{}, image, size)
 			return err
 		},
-		thawed:       func() error { _, err := n.thaw("b", ""); return err },
-		deleted:      func() error { return n.delete("a") },
-		recreated:    func() error { return n.create("a") },
-		deletedAgain: func() error { return n.delete("a") },
+		thawed:       func() error { _, err := n.thaw("b", "", condition{}); return err },
+		deleted:      func() error { return n.delete("a", condition{}) },
+		recreated:    func() error { return n.create("a", condition{}) },
+		deletedAgain: func() error { return n.delete("a", condition{}) },
 	}
 	for s := created; s <= deletedAgain; s++ {
 		if err := steps[s](); err != nil {
