@@ -39,7 +39,7 @@ func (c *compiler) picker(where syntax.Expr, order []syntax.OrderKey, limit, off
 	}
 	p.terms = append(p.terms, further...)
 	p.scan = route{kind: byScan, rest: remaining(p.terms)}
-	p.routes = routes(c.schema, p.terms)
+	p.routes = routes(c.schema, p.terms, p.scan.rest)
 	if err := c.order(p, order); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package query
 
 import (
 	"math"
+	"slices"
 
 	"fenec/engine/collation"
 	"fenec/engine/doc"
@@ -31,48 +32,50 @@ type route struct {
 	desc   bool     // of byOrder
 }
 
-// routes finds the ways an index or the id offers to rows that pass the terms.
-func routes(s *doc.Schema, terms []term) []route {
+// maxRoutes bounds the ways to its rows that a statement chooses from: each is compiled with what remains to be tested, so
+// thousands of terms with thousands of ways would take the square of them.
+const maxRoutes = 32
+
+// routes returns the ways an index or the id offers to rows that pass the terms, the first maxRoutes of them. all tests
+// every term.
+func routes(s *doc.Schema, terms []term, all testFunc) []route {
 	var out []route
-	for i, t := range terms {
+	var ranged []*column // whose route takes all the terms that range over them
+	add := func(r route) {
+		if r.rest == nil {
+			r.rest = remaining(terms, r.probes...)
+		}
+		out = append(out, r)
+	}
+	for _, t := range terms {
+		if len(out) == maxRoutes {
+			break
+		}
 		p := t.probe
+		if p == nil {
+			continue
+		}
+		kind, way := doc.IndexKind(0), byID
+		if !p.column.id {
+			kind, way = indexOn(s, p.column.name), byRange
+		}
 		switch {
-		case p == nil:
-		case p.column.id:
-			if p.member {
-				out = append(out, route{kind: byIDs, on: p.column, probes: []*probe{p}, rest: remaining(terms, p)})
-			} else if p.ranged() && first(terms[:i], p) {
-				ranged := rangedOn(terms, p.column)
-				out = append(out, route{kind: byID, on: p.column, probes: ranged, rest: remaining(terms, ranged...)})
+		case kind.Ordered() && p.column.collate != indexOrder(s, p.column):
+		case p.column.id && p.member:
+			add(route{kind: byIDs, on: p.column, probes: []*probe{p}})
+		case (p.column.id || kind.Ordered()) && p.ranged():
+			if !slices.ContainsFunc(ranged, p.column.like) {
+				ranged = append(ranged, p.column)
+				add(route{kind: way, on: p.column, index: kind, probes: rangedOn(terms, p.column)})
 			}
-		default:
-			kind := indexOn(s, p.column.name)
-			switch {
-			case kind.Ordered() && p.column.collate != indexOrder(s, p.column):
-			case kind.Ordered() && p.ranged():
-				if first(terms[:i], p) {
-					ranged := rangedOn(terms, p.column)
-					out = append(out, route{kind: byRange, on: p.column, index: kind, probes: ranged, rest: remaining(terms, ranged...)})
-				}
-			case kind.Ordered() && p.member:
-				out = append(out, route{kind: byRange, on: p.column, index: kind, probes: []*probe{p}, rest: remaining(terms, p)})
-			case (kind == doc.IndexHash || kind == doc.IndexUnique) && (p.member || p.rel == equal):
-				// Two values may share a hash, so the term is tested still.
-				out = append(out, route{kind: byHash, on: p.column, index: kind, probes: []*probe{p}, rest: remaining(terms)})
-			}
+		case kind.Ordered() && p.member:
+			add(route{kind: byRange, on: p.column, index: kind, probes: []*probe{p}})
+		case (kind == doc.IndexHash || kind == doc.IndexUnique) && (p.member || p.rel == equal):
+			// Two values may share a hash, so the term is tested still.
+			add(route{kind: byHash, on: p.column, index: kind, probes: []*probe{p}, rest: all})
 		}
 	}
 	return out
-}
-
-// first reports whether no earlier term ranges over p's column, whose route takes them all.
-func first(earlier []term, p *probe) bool {
-	for _, t := range earlier {
-		if t.probe != nil && t.probe.ranged() && t.probe.column.like(p.column) {
-			return false
-		}
-	}
-	return true
 }
 
 func rangedOn(terms []term, col *column) []*probe {
@@ -85,14 +88,14 @@ func rangedOn(terms []term, col *column) []*probe {
 	return out
 }
 
-// remaining tests the terms but those that the probes given answer.
+// remaining tests the terms but those that the probes given, in the order of their terms, answer.
 func remaining(terms []term, probes ...*probe) testFunc {
 	var tests []testFunc
-next:
 	for _, t := range terms {
-		for _, p := range probes {
-			if t.probe == p && !p.approximate() {
-				continue next
+		if len(probes) > 0 && t.probe == probes[0] {
+			answered := !probes[0].approximate()
+			if probes = probes[1:]; answered {
+				continue
 			}
 		}
 		tests = append(tests, t.test)
