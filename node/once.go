@@ -3,7 +3,6 @@ package node
 import (
 	"crypto/sha256"
 	"io"
-	"strings"
 
 	"fenec/engine"
 	"fenec/engine/fail"
@@ -19,7 +18,7 @@ var replayedHeader = http1.Header{Name: []byte("Idempotent-Replayed"), Value: []
 func (c *call) takeKey() error {
 	for i := range c.request.Headers {
 		h := &c.request.Headers[i]
-		if len(h.Name) != len(keyHeader) || !strings.EqualFold(string(h.Name), keyHeader) {
+		if !h.Is("idempotency-key") {
 			continue
 		}
 		if c.keyed {

@@ -15,11 +15,7 @@ func (rt *Router) forward(r *http1.Request, name []byte) http1.Answer {
 	if !t.routed() {
 		return noTenant(string(name))
 	}
-	ex := exchange{router: rt, request: r}
-	ex.hops.scan(r.Headers)
-	if err := ex.hops.refusal(); err != nil {
-		return err.Answer()
-	}
+	ex := exchange{router: rt, request: r, hops: hops(r.Headers)}
 	if r.HasBody() {
 		var err error
 		if ex.body, err = r.Body(http1.MaxBody); err != nil {
@@ -64,7 +60,7 @@ const largeAnswer = 32 << 10
 type exchange struct {
 	router  *Router
 	request *http1.Request
-	hops    hops
+	hops    bool // some of its headers end here
 	body    []byte
 	wait    time.Duration // what the request asks its node to hold it
 	silence time.Duration
@@ -111,7 +107,7 @@ func (ex *exchange) try(w *wire, l *link) (answer http1.Answer, away bool, faile
 	}
 	w.serve(r, until)
 	began := time.Now()
-	w.out = appendRequest(w.out[:0], r, &ex.hops, l, len(ex.body))
+	w.out = appendRequest(w.out[:0], r, ex.hops, l, len(ex.body))
 	rest := ex.body
 	if len(rest) <= joinedBody {
 		w.out, rest = append(w.out, rest...), nil
@@ -125,8 +121,7 @@ func (ex *exchange) try(w *wire, l *link) (answer http1.Answer, away bool, faile
 		}
 		return answer, false, lostWaiting(err)
 	}
-	w.hops = hops{}
-	w.hops.scan(rep.Headers)
+	w.hops = hops(rep.Headers)
 	away = absent(rep)
 	message, short, err := w.Message(http1.MaxHead+http1.MaxBody, ex.silence)
 	switch {
@@ -144,7 +139,7 @@ func (ex *exchange) try(w *wire, l *link) (answer http1.Answer, away bool, faile
 // passBack makes the client's answer from a node's, which is there whole.
 func (ex *exchange) passBack(w *wire, l *link, rep *http1.Response, message []byte) http1.Answer {
 	status, closing := rep.Status, !ex.request.KeepAlive()
-	plain := !w.hops.any && !closing // it goes on byte for byte
+	plain := !w.hops && !closing // it goes on byte for byte
 	if len(message) > largeAnswer {
 		return ex.passLarge(w, l, rep, message, plain)
 	}
@@ -152,7 +147,7 @@ func (ex *exchange) passBack(w *wire, l *link, rep *http1.Response, message []by
 	if plain {
 		raw = append(raw, message...)
 	} else {
-		raw = append(appendAnswer(raw, rep, &w.hops, "", closing), message[len(rep.Head):]...)
+		raw = append(appendAnswer(raw, rep, w.hops, "", closing), message[len(rep.Head):]...)
 	}
 	l.pool.give(w)
 	return http1.Answer{Status: status, Raw: raw}
@@ -163,7 +158,7 @@ func (ex *exchange) passBack(w *wire, l *link, rep *http1.Response, message []by
 func (ex *exchange) passLarge(w *wire, l *link, rep *http1.Response, message []byte, plain bool) http1.Answer {
 	head, body := message[:len(rep.Head)], message[len(rep.Head):]
 	if !plain {
-		head = appendAnswer(nil, rep, &w.hops, "", !ex.request.KeepAlive())
+		head = appendAnswer(nil, rep, w.hops, "", !ex.request.KeepAlive())
 	}
 	return http1.Answer{Status: rep.Status, Raw: head, Length: int64(len(body)), Stream: func(out *http1.Writer) error {
 		_, err := out.Write(body)
@@ -177,9 +172,9 @@ func (ex *exchange) passLarge(w *wire, l *link, rep *http1.Response, message []b
 
 // appendAnswer appends a node's head as the client gets it: the lines that go on, the framing line where there is one,
 // and the word that the connection ends where it does.
-func appendAnswer(dst []byte, rep *http1.Response, h *hops, framing string, closing bool) []byte {
+func appendAnswer(dst []byte, rep *http1.Response, hops bool, framing string, closing bool) []byte {
 	dst = append(dst, rep.Head[:bytes.IndexByte(rep.Head, '\n')+1]...)
-	dst = h.appendLines(dst, rep.Head, rep.Headers)
+	dst = appendLines(dst, rep.Head, rep.Headers, hops)
 	dst = append(dst, framing...)
 	if closing {
 		dst = append(dst, "Connection: close\r\n"...)

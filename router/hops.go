@@ -6,46 +6,22 @@ import (
 	"fenec/internal/http1"
 )
 
-// maxNamed bounds the headers that a request's Connection may name.
-const maxNamed = 64
+// Headers that are about one connection, or that only a router may send, end at the router. Those that Connection names
+// are among them; http1 leaves those out of a message's headers, so no decision is taken by a header that a node does not
+// get.
 
-// hops judges which headers end at the router: those that are about one connection, and those that only a router may
-// send. It is made for one head.
-type hops struct {
-	any       bool   // some header of the head is dropped
-	names     bool   // Connection names headers besides keep-alive, close and upgrade
-	forbidden string // a header that Connection names and must not
-	tooMany   bool
-}
-
-// scan looks through the headers of a head once.
-func (h *hops) scan(headers []http1.Header) {
-	named := 0
+// hops reports whether a head has lines that end here. Headers that Connection names come with a Connection.
+func hops(headers []http1.Header) bool {
 	for i := range headers {
-		name := headers[i].Name
-		if !fixed(name) {
-			continue
-		}
-		h.any = true
-		if !fold(name, "connection") {
-			continue
-		}
-		for member, rest := cutMember(headers[i].Value); member != nil; member, rest = cutMember(rest) {
-			switch {
-			case fold(member, "keep-alive"), fold(member, "close"), fold(member, "upgrade"), len(member) == 0:
-			case fold(member, "host"), fold(member, "content-length"), fold(member, "authorization"):
-				h.forbidden = string(member)
-			default:
-				h.names = true
-				named++
-			}
+		if ends(headers[i].Name) {
+			return true
 		}
 	}
-	h.tooMany = named > maxNamed
+	return false
 }
 
-// fixed reports whether a header of that name never goes on, whatever Connection says.
-func fixed(name []byte) bool {
+// ends reports whether a header of that name never goes on.
+func ends(name []byte) bool {
 	if len(name) == 0 {
 		return false
 	}
@@ -68,61 +44,33 @@ func fixed(name []byte) bool {
 	return false
 }
 
-// drops reports whether a header of the scanned head stays behind.
-func (h *hops) drops(name []byte, headers []http1.Header) bool {
-	if fixed(name) {
-		return true
-	}
-	if !h.names {
-		return false
-	}
-	for i := range headers {
-		if !fold(headers[i].Name, "connection") {
-			continue
-		}
-		for member, rest := cutMember(headers[i].Value); member != nil; member, rest = cutMember(rest) {
-			if bytes.EqualFold(member, name) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // appendLines appends those header lines of a head that go on, byte for byte and in their order. The head is the whole
-// one, its first line and the blank one included; neither is appended.
-func (h *hops) appendLines(dst, head []byte, headers []http1.Header) []byte {
-	lines := head[bytes.IndexByte(head, '\n')+1:]
-	if !h.any {
-		return append(dst, lines[:len(lines)-2]...)
+// one, its first line and the blank one included; neither is appended. A line with the name of none of the headers is one
+// that Connection names.
+func appendLines(dst, head []byte, headers []http1.Header, hops bool) []byte {
+	lines := head[bytes.IndexByte(head, '\n')+1 : len(head)-len("\r\n")]
+	if !hops {
+		return append(dst, lines...)
 	}
-	begin, at := 0, 0
-	for i := range headers {
+	begin := 0 // of the lines that go on and are not appended yet
+	for at := 0; at < len(lines); {
 		end := at + bytes.IndexByte(lines[at:], '\n') + 1
-		if h.drops(headers[i].Name, headers) {
+		goes := false
+		if len(headers) > 0 && begins(lines[at:], headers[0].Name) {
+			goes = !ends(headers[0].Name)
+			headers = headers[1:]
+		}
+		if !goes {
 			dst = append(dst, lines[begin:at]...)
 			begin = end
 		}
 		at = end
 	}
-	return append(dst, lines[begin:at]...)
+	return append(dst, lines[begin:]...)
 }
 
-// cutMember takes the first member off a comma-separated list; a nil member is the end of it.
-func cutMember(list []byte) (member, rest []byte) {
-	if list == nil {
-		return nil, nil
-	}
-	member, rest, found := bytes.Cut(list, []byte{','})
-	if !found {
-		rest = nil
-	}
-	member = bytes.Trim(member, " \t")
-	if member == nil {
-		member = []byte{}
-	}
-	return member, rest
-}
+// begins reports whether a line is of the header of that name.
+func begins(line, name []byte) bool { return bytes.HasPrefix(line, name) && line[len(name)] == ':' }
 
 // fold compares a name with a lower-case one, ignoring ASCII case.
 func fold(name []byte, lower string) bool {

@@ -33,9 +33,7 @@ func kept(t *testing.T, head string) (lines string, ok bool) {
 	if err != nil || string(rep.Head) != text {
 		return "", false // it ends earlier than what is compared with
 	}
-	var h hops
-	h.scan(rep.Headers)
-	return string(h.appendLines(nil, rep.Head, rep.Headers)), true
+	return string(appendLines(nil, rep.Head, rep.Headers, hops(rep.Headers))), true
 }
 
 // FuzzKeptHeaders compares what goes on with what net/http reads of the same head: nothing about the connection is left

@@ -17,12 +17,12 @@ const afterWait = 5 * time.Second
 
 // appendRequest appends a request as a node gets it: the line and the headers as they came, less those that end here,
 // a length where the body came in chunks, and the router's mark. The body is not part of it.
-func appendRequest(dst []byte, r *http1.Request, h *hops, l *link, body int) []byte {
+func appendRequest(dst []byte, r *http1.Request, hops bool, l *link, body int) []byte {
 	dst = append(dst, r.Method...)
 	dst = append(dst, ' ')
 	dst = append(dst, r.Target...)
 	dst = append(dst, " HTTP/1.1\r\n"...)
-	dst = h.appendLines(dst, r.Head, r.Headers)
+	dst = appendLines(dst, r.Head, r.Headers, hops)
 	if r.Get("Host") == nil { // HTTP/1.0 has requests without one, 1.1 has not
 		dst = append(dst, "Host: "...)
 		dst = append(dst, l.host...)
@@ -37,17 +37,6 @@ func appendRequest(dst []byte, r *http1.Request, h *hops, l *link, body int) []b
 		dst = append(dst, l.marks.line(client)...)
 	}
 	return append(dst, '\r', '\n')
-}
-
-// refusal is what is wrong with what a request's Connection names, nil where nothing is.
-func (h *hops) refusal() *http1.Error {
-	if h.forbidden != "" {
-		return &http1.Error{Status: 400, Message: "Connection names " + h.forbidden + ", which belongs to the request"}
-	}
-	if h.tooMany {
-		return &http1.Error{Status: 400, Message: "Connection names more than " + strconv.Itoa(maxNamed) + " headers"}
-	}
-	return nil
 }
 
 // repeatable reports whether running a request twice is harmless, so that one whose answer was lost may go again.

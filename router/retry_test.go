@@ -23,6 +23,11 @@ func TestARequestGoesAgainOnlyWhereItMay(t *testing.T) {
 		{"a PATCH does not", "PATCH /t/acme/c HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}", 1},
 		{"a DELETE does not", "DELETE /t/acme/c HTTP/1.1\r\nHost: x\r\n\r\n", 1},
 		{"a POST with a key goes again once", "POST /t/acme/c HTTP/1.1\r\nHost: x\r\nidempotency-key: k\r\nContent-Length: 2\r\n\r\n{}", 2},
+		{"a POST whose Connection names its key does not", "POST /t/acme/c HTTP/1.1\r\nConnection: Idempotency-Key\r\nHost: x\r\nIdempotency-Key: k\r\nContent-Length: 2\r\n\r\n{}", 1},
+		{"a POST whose Connection names its key among others does not", "POST /t/acme/c HTTP/1.1\r\nIdempotency-Key: k\r\nConnection: x ,\tiDEMPOTENCY-kEY\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}", 1},
+		{"a POST of two keys that Connection names does not", "POST /t/acme/c HTTP/1.1\r\nIdempotency-Key: k\r\nIdempotency-Key: l\r\nConnection: idempotency-key\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}", 1},
+		{"a POST whose Connection names another header goes again once", "POST /t/acme/c HTTP/1.1\r\nConnection: Idempotency\r\nHost: x\r\nIdempotency-Key: k\r\nContent-Length: 2\r\n\r\n{}", 2},
+		{"a GET whose Connection names a key goes again once", "GET /t/acme/c HTTP/1.1\r\nHost: x\r\nConnection: Idempotency-Key\r\nIdempotency-Key: k\r\n\r\n", 2},
 		{"a POST with an empty key does not", "POST /t/acme/c HTTP/1.1\r\nHost: x\r\nIdempotency-Key:\r\nContent-Length: 2\r\n\r\n{}", 1},
 	}
 	for _, c := range cases {
@@ -32,8 +37,14 @@ func TestARequestGoesAgainOnlyWhereItMay(t *testing.T) {
 			if !strings.HasPrefix(got, "HTTP/1.1 502 ") {
 				t.Errorf("answered %q", got)
 			}
-			if n := len(node.requests()); n != c.sends {
-				t.Errorf("the node saw it %d times, want %d", n, c.sends)
+			seen := node.requests()
+			if len(seen) != c.sends {
+				t.Errorf("the node saw it %d times, want %d", len(seen), c.sends)
+			}
+			for _, one := range seen {
+				if c.sends > 1 && strings.Contains(c.request, "POST") && !strings.Contains(strings.ToLower(one), "idempotency-key: k") {
+					t.Errorf("sent %d times, the POST went without its key: %q", c.sends, one)
+				}
 			}
 		})
 	}
@@ -185,6 +196,19 @@ func TestARequestsOwnWaitIsAddedToTheTimeout(t *testing.T) {
 		})
 	}
 	asking.Wait()
+}
+
+// What a node is not sent adds nothing to the time it has.
+func TestAWaitThatConnectionNamesIsNotAddedToTheTimeout(t *testing.T) {
+	hold := make(chan struct{})
+	defer close(hold)
+	rt, _ := routed(t, Config{UpstreamTimeout: 50 * time.Millisecond}, func(*scripted) { <-hold })
+	for _, wait := range []string{"Fenec-Wait: 30000\r\nConnection: fenec-wait", "Connection: x, Fenec-After\r\nFenec-After: 7"} {
+		got := raw(t, rt.addr, "GET /t/acme/c HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"+wait+"\r\n\r\n")
+		if !strings.HasPrefix(got, "HTTP/1.1 504 ") || !strings.Contains(got, "within 50ms") {
+			t.Errorf("%q is answered %q", wait, got)
+		}
+	}
 }
 
 func TestAStoppingRouterEndsTheWaitsOfRequestsThatAskToBeHeld(t *testing.T) {

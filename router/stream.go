@@ -36,7 +36,7 @@ func (ex *exchange) passOn(w *wire, l *link, rep *http1.Response) http1.Answer {
 		framing, s.chunked = "Transfer-Encoding: chunked\r\n", true
 	}
 	closing := !r.KeepAlive() || rep.Length < 0 && !s.chunked
-	head := appendAnswer(make([]byte, 0, len(rep.Head)+64), rep, &w.hops, framing, closing)
+	head := appendAnswer(make([]byte, 0, len(rep.Head)+64), rep, w.hops, framing, closing)
 	return http1.Answer{Status: rep.Status, Raw: head, Length: length, Stream: s.copy, Close: closing}
 }
 

@@ -22,7 +22,7 @@ const (
 type wire struct {
 	*http1.Upstream
 	out       []byte // the request being made
-	hops      hops   // of the answer being passed back
+	hops      bool   // the answer being passed back has headers that end here
 	idleSince time.Time
 	client    *http1.Request  // whose request is under way, nil for the router's own
 	until     <-chan struct{} // closed where the wait for the answer is to end; nil where nothing ends it

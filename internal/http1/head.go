@@ -171,7 +171,7 @@ func foldEqual(b []byte, lower string) bool {
 }
 
 // foldEqualAny is foldEqual with a name of any case.
-func foldEqualAny(b []byte, name string) bool {
+func foldEqualAny[T string | []byte](b []byte, name T) bool {
 	if len(b) != len(name) {
 		return false
 	}

@@ -10,12 +10,12 @@ import (
 // valid until the handler returns, or the Stream of its answer does.
 type Request struct {
 	Method  string
-	Target  []byte // origin-form, as received; an absolute-form is reduced to it; "*" of OPTIONS
-	Path    []byte // the target up to its first question mark, escapes untouched
-	Query   []byte // the target after it
-	Minor   int    // HTTP/1.Minor: 0, or 1 for 1.1 and anything later
-	Headers []Header
-	Head    []byte // the raw head, blank line included
+	Target  []byte   // origin-form, as received; an absolute-form is reduced to it; "*" of OPTIONS
+	Path    []byte   // the target up to its first question mark, escapes untouched
+	Query   []byte   // the target after it
+	Minor   int      // HTTP/1.Minor: 0, or 1 for 1.1 and anything later
+	Headers []Header // without those that Connection names, which are not the message's
+	Head    []byte   // the raw head, blank line included
 	Host    []byte
 	Remote  netip.AddrPort // the zero value where the client has no address
 	ID      []byte         // X-Request-Id, taken from the client or made
@@ -211,6 +211,7 @@ func dotted(path []byte) bool {
 // readFields judges the fields the loop itself goes by.
 func (r *Request) readFields() *Error {
 	var host, length, coding bool
+	var hop connection
 	for i := range r.Headers {
 		h := &r.Headers[i]
 		switch len(h.Name) {
@@ -234,12 +235,8 @@ func (r *Request) readFields() *Error {
 			}
 			r.expects = true
 		case len("connection"):
-			if foldEqual(h.Name, "connection") && listHas(h.Value, "close") {
-				r.close = true
-			}
-		case len("x-request-id"):
-			if r.ID == nil && foldEqual(h.Name, "x-request-id") && validID(h.Value) {
-				r.ID = h.Value
+			if foldEqual(h.Name, "connection") {
+				hop.read(h.Value)
 			}
 		case len("content-length"):
 			if !foldEqual(h.Name, "content-length") {
@@ -275,17 +272,25 @@ func (r *Request) readFields() *Error {
 	if !host && r.Minor > 0 {
 		return refuse(400, "there is no Host")
 	}
+	r.close = r.close || hop.close
+	if hop.names {
+		var wrong string
+		if r.Headers, wrong = cutNamed(r.Headers); wrong != "" {
+			return refuse(400, "%s", wrong)
+		}
+	}
+	r.ID = requestID(r.Headers)
 	return nil
 }
 
-func listHas(list []byte, member string) bool {
-	for more := true; more; {
-		var m []byte
-		if m, list, more = cutList(list); foldEqual(m, member) {
-			return true
+// requestID returns the first X-Request-Id that can be used, nil if there is none.
+func requestID(headers []Header) []byte {
+	for i := range headers {
+		if h := &headers[i]; h.Is("x-request-id") && validID(h.Value) {
+			return h.Value
 		}
 	}
-	return false
+	return nil
 }
 
 // validHost reports whether the bytes may stand in a host and port. An empty

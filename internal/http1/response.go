@@ -4,10 +4,10 @@ package http1
 // was parsed from.
 type Response struct {
 	Status  int
-	Minor   int // HTTP/1.Minor: 0, or 1 for 1.1 and anything later
-	Headers []Header
-	Head    []byte // raw, blank line included
-	Length  int64  // of the body that follows: 0 where the status or a HEAD allows none, -1 where it is chunked or ends with the connection
+	Minor   int      // HTTP/1.Minor: 0, or 1 for 1.1 and anything later
+	Headers []Header // without those that Connection names
+	Head    []byte   // raw, blank line included
+	Length  int64    // of the body that follows: 0 where the status or a HEAD allows none, -1 where it is chunked or ends with the connection
 	Chunked bool
 	Close   bool // the connection takes no further request
 }
@@ -64,12 +64,13 @@ func (r *Response) readLine(line []byte) *Error {
 // was given.
 func (r *Response) readFields() (length int64, err *Error) {
 	length = -1
+	var hop connection
 	for i := range r.Headers {
 		h := &r.Headers[i]
 		switch len(h.Name) {
 		case len("connection"):
-			if foldEqual(h.Name, "connection") && listHas(h.Value, "close") {
-				r.Close = true
+			if foldEqual(h.Name, "connection") {
+				hop.read(h.Value)
 			}
 		case len("content-length"):
 			if !foldEqual(h.Name, "content-length") {
@@ -92,6 +93,13 @@ func (r *Response) readFields() (length int64, err *Error) {
 	}
 	if r.Chunked && length >= 0 {
 		return 0, refuse(502, "the answer has a Content-Length beside a chunked Transfer-Encoding")
+	}
+	r.Close = r.Close || hop.close
+	if hop.names {
+		var wrong string
+		if r.Headers, wrong = cutNamed(r.Headers); wrong != "" {
+			return 0, refuse(502, "in the answer %s", wrong)
+		}
 	}
 	return length, nil
 }
