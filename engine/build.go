@@ -36,6 +36,7 @@ type building struct {
 	index   *derived
 	view    view
 	ttl     *doc.Field  // of the view
+	now     time.Time   // when its documents were judged, those left out whose time was over then
 	live    atomic.Bool // values are read from the table, no more from the view
 	changed []int64     // guarded by the database's lock
 }
@@ -129,7 +130,8 @@ func (b *building) build(env *query.Env) error {
 		err = g.linkAll(func(linked, of int) error { return x.stopped(ctx, linked, of, "vectors linked") })
 	}
 	if err == nil && x.index.Kind == doc.IndexUnique {
-		err = x.distinct(ctx, there(b.view.get, b.ttl, env.Now), b.view.ids)
+		b.now = env.Now
+		err = x.distinct(ctx, there(b.view.get, b.ttl, b.now), b.view.ids)
 	}
 	return err
 }

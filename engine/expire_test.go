@@ -80,3 +80,78 @@ func TestAUniqueIndexBuiltBesideTheDatabaseLeavesOutWhatIsGone(t *testing.T) {
 	mustExec(t, db, `set c {u: 3} where u = 1`)
 	mustExec(t, db, `put c {u: 1}`)
 }
+
+// TestAClockSetBackBringsBackNoUniqueValueTwice takes, in every way there is, the value of a row whose time is over, and sets
+// the clock back to when it was not.
+func TestAClockSetBackBringsBackNoUniqueValueTwice(t *testing.T) {
+	for _, c := range []struct {
+		name, declared string // of the field u
+		writes         []string
+		want           string // with the clock set back
+		stored         int
+	}{
+		{"an insert takes it", "@unique", []string{`insert c {u: "a"}`}, `[{"id":2,"u":"b"},{"id":3,"u":"a"}]`, 2},
+		{"a put takes it", "@unique", []string{`put c {u: "a"}`}, `[{"id":2,"u":"b"},{"id":3,"u":"a"}]`, 2},
+		{"an upsert takes it", "@unique", []string{`put c {id: 2, u: "a"}`}, `[{"id":2,"u":"a"}]`, 1},
+		{"a set takes it", "@unique", []string{`set c {u: "a"}`}, `[{"id":2,"u":"a"}]`, 1},
+		{"its own id is taken", "@unique", []string{`insert c {id: 1, u: "a"}`}, `[{"id":1,"u":"a"},{"id":2,"u":"b"}]`, 2},
+		{"its id is taken with another value", "@unique", []string{`insert c {id: 1, u: "c"}`, `put c {u: "a"}`}, `[{"id":1,"u":"c"},{"id":2,"u":"b"},{"id":3,"u":"a"}]`, 3},
+		{"two whose time is over", "@unique", []string{`put c {u: "a", at: 0}`}, `[{"id":2,"u":"b"},{"id":3,"u":"a"}]`, 2},
+		{"the newcomer's time is over", "@unique", []string{`put c {u: "b", at: 0}`}, `[{"id":1,"u":"a"},{"id":2,"u":"b"}]`, 2},
+		{"an index made later, two whose time is over", "", []string{`put c {u: "a", at: 0}`, `create index on c (u) @unique`}, `[{"id":2,"u":"b"}]`, 1},
+		{"an index made later, one whose time is over", "", []string{`put c {u: "a"}`, `create index on c (u) @unique`}, `[{"id":2,"u":"b"},{"id":3,"u":"a"}]`, 2},
+		{"a path", "json", []string{`put c {j: {k: "a"}}`}, `[{"id":2,"u":"b"},{"id":3,"u":null}]`, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			now := time.UnixMilli(1000)
+			db := inMemory(t, Options{Clock: func() time.Time { return now }})
+			if c.declared == "json" {
+				mustExec(t, db, `create collection c (u text, j json, at timestamp @ttl(1s))`)
+				mustExec(t, db, `create index on c (j.k) @unique`)
+				mustExec(t, db, `put c [{u: "a", j: {k: "a"}, at: 0}, {u: "b"}]`)
+			} else {
+				mustExec(t, db, `create collection c (u text `+c.declared+`, at timestamp @ttl(1s))`)
+				mustExec(t, db, `put c [{u: "a", at: 0}, {u: "b"}]`)
+			}
+			for _, w := range c.writes {
+				mustExec(t, db, w)
+			}
+			if got := db.Stats().Documents; got != c.stored {
+				t.Errorf("%d rows are stored, want %d", got, c.stored)
+			}
+			now = time.UnixMilli(500)
+			wantRows(t, db, `get c select id, u`, c.want)
+		})
+	}
+}
+
+// TestARefusedWriteBringsBackTheRowItReplaced takes the value of a row whose time is over in a block that fails.
+func TestARefusedWriteBringsBackTheRowItReplaced(t *testing.T) {
+	now := time.UnixMilli(1000)
+	db := inMemory(t, Options{Clock: func() time.Time { return now }})
+	mustExec(t, db, `create collection c (u text @unique, at timestamp @ttl(1s))`)
+	mustExec(t, db, `put c [{u: "a", at: 0}, {u: "b"}]`)
+	_, _, err := db.Batch(t.Context(), []Statement{{Text: `put c {u: "a"}`}, {Text: `insert c {id: 2}`}})
+	wantKind(t, err, fail.Conflict)
+	now = time.UnixMilli(500)
+	wantRows(t, db, `get c select id, u`, `[{"id":1,"u":"a"},{"id":2,"u":"b"}]`)
+	_, err = exec(db, `put c {u: "a"}`)
+	wantKind(t, err, fail.Conflict)
+}
+
+// TestAUniqueIndexIsJudgedByTheClockOfItsBlock sets the clock back between the building of an index and its block.
+func TestAUniqueIndexIsJudgedByTheClockOfItsBlock(t *testing.T) {
+	now, looks := time.UnixMilli(1000), 0
+	db := inMemory(t, Options{Clock: func() time.Time {
+		if looks--; looks == 0 {
+			defer func() { now = time.UnixMilli(500) }()
+		}
+		return now
+	}})
+	mustExec(t, db, `create collection c (u text, at timestamp @ttl(1s))`)
+	mustExec(t, db, `put c [{u: "a", at: 0}, {u: "a"}]`)
+	looks = 1
+	_, err := exec(db, `create index on c (u) @unique`)
+	wantKind(t, err, fail.Conflict)
+	wantRows(t, db, `get c select id, u`, `[{"id":1,"u":"a"},{"id":2,"u":"a"}]`)
+}

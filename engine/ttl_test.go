@@ -16,7 +16,8 @@ import (
 )
 
 // mortal is a collection with a ttl of ten seconds on the field due beside the rows it should hold, under a clock that
-// moves as told. A row of the model whose time is over stays in it, to be left out.
+// moves as told, back too. A row of the model whose time is over stays in it, to be left out, until another takes its
+// unique value.
 type mortal struct {
 	fs   *crashfs.FS
 	db   *DB
@@ -95,6 +96,7 @@ func (m *mortal) text(r mortalRow) string {
 func (m *mortal) put(t *rapid.T, verb string, rows ...mortalRow) {
 	after, next, taken := maps.Clone(m.rows), m.next, false
 	var texts []string
+	var ids []int
 	for _, r := range rows {
 		texts = append(texts, m.text(r))
 		if r.id == 0 {
@@ -104,19 +106,34 @@ func (m *mortal) put(t *rapid.T, verb string, rows ...mortalRow) {
 		taken = taken || verb == "insert" && there && m.alive(old)
 		next = max(next, r.id+1)
 		after[r.id] = r
+		ids = append(ids, r.id)
 	}
-	m.write(t, verb+" c ["+strings.Join(texts, ", ")+"]", after, next, taken)
+	m.write(t, verb+" c ["+strings.Join(texts, ", ")+"]", after, ids, next, taken)
 }
 
-// write runs a statement after which the rows should be so, unless it is refused.
-func (m *mortal) write(t *rapid.T, text string, after map[int]mortalRow, next int, refused bool) {
-	values := map[string]int{}
-	for _, r := range after {
-		if r.u != "" && m.alive(r) {
-			values[r.u]++
-			refused = refused || values[r.u] > 1
+// settle applies the rule of unique values to rows of which those of ids were written: of two with one value the one whose
+// time is over is gone for good, the one written first. It reports whether two that are alive hold one.
+func (m *mortal) settle(rows map[int]mortalRow, ids []int) (taken bool) {
+	for _, id := range ids {
+		for other, o := range rows {
+			r, there := rows[id]
+			switch {
+			case !there || other == id || r.u == "" || o.u != r.u:
+			case !m.alive(o):
+				delete(rows, other)
+			case !m.alive(r):
+				delete(rows, id)
+			default:
+				return true
+			}
 		}
 	}
+	return false
+}
+
+// write runs a statement that writes the rows of ids and after which the rows should be so, unless it is refused.
+func (m *mortal) write(t *rapid.T, text string, after map[int]mortalRow, ids []int, next int, refused bool) {
+	refused = m.settle(after, ids) || refused
 	_, err := exec(m.db, text)
 	if refused != (fail.KindOf(err) == fail.Conflict) || !refused && err != nil {
 		t.Fatalf("at %d: %s: %v, should it be refused: %v", m.now, text, err, refused)
@@ -130,10 +147,12 @@ func (m *mortal) write(t *rapid.T, text string, after map[int]mortalRow, next in
 func (m *mortal) set(t *rapid.T) {
 	r, n := m.draw(t), rapid.IntRange(0, 3).Draw(t, "where")
 	after := maps.Clone(m.rows)
-	for id, old := range after {
-		if m.alive(old) && old.n == n {
-			r.id = id
-			after[id] = r
+	var ids []int
+	for _, old := range m.living(byNothing) {
+		if old.n == n {
+			r.id = old.id
+			after[r.id] = r
+			ids = append(ids, r.id)
 		}
 	}
 	u, due := "null", ""
@@ -146,7 +165,7 @@ func (m *mortal) set(t *rapid.T) {
 			due = fmt.Sprintf(", %s: %d", m.name, r.due)
 		}
 	}
-	m.write(t, fmt.Sprintf(`set c {n: %d, u: %s%s} where n = %d`, r.n, u, due, n), after, m.next, false)
+	m.write(t, fmt.Sprintf(`set c {n: %d, u: %s%s} where n = %d`, r.n, u, due, n), after, ids, m.next, false)
 }
 
 func (m *mortal) del(t *rapid.T) {
@@ -154,7 +173,7 @@ func (m *mortal) del(t *rapid.T) {
 	for _, r := range pageOf(m.living(func(a, b mortalRow) int { return cmp.Compare(a.n, b.n) }), 0, 2) {
 		delete(after, r.id)
 	}
-	m.write(t, `del c order n limit 2`, after, m.next, false)
+	m.write(t, `del c order n limit 2`, after, nil, m.next, false)
 }
 
 // living are the rows that are there, in an order and by id.
@@ -233,6 +252,9 @@ func (m *mortal) ids(rows []mortalRow) string {
 }
 
 func (m *mortal) same(t *rapid.T) {
+	if stored := m.db.Stats().Documents; stored != len(m.rows) {
+		t.Fatalf("at %d: %d rows are stored, want %d", m.now, stored, len(m.rows))
+	}
 	all := m.living(byNothing)
 	m.check(t, `get c select id, n`, m.ids(all))
 	m.check(t, `get c count`, fmt.Sprintf(`[{"count":%d}]`, len(all)))
@@ -292,8 +314,8 @@ func (m *mortal) same(t *rapid.T) {
 	}
 }
 
-// TestARowIsGoneExactlyAtItsTime moves the clock by milliseconds around the ends of rows and asks for them in every
-// way there is.
+// TestARowIsGoneExactlyAtItsTime moves the clock by milliseconds around the ends of rows, forward and back, and asks for
+// them in every way there is.
 func TestARowIsGoneExactlyAtItsTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMortal(t)
@@ -304,10 +326,11 @@ func TestARowIsGoneExactlyAtItsTime(t *testing.T) {
 			return r
 		}
 		tick := func(t *rapid.T) { m.now += rapid.Int64Range(0, 2).Draw(t, "ms") }
+		tickBack := func(t *rapid.T) { m.now -= rapid.Int64Range(0, 3).Draw(t, "ms") }
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) { m.put(t, "put", m.draw(t)) }, "put two": func(t *rapid.T) { m.put(t, "put", m.draw(t), m.draw(t)) },
 			"upsert": func(t *rapid.T) { m.put(t, "put", withID(t)) }, "insert": func(t *rapid.T) { m.put(t, "insert", withID(t), m.draw(t)) },
-			"set": m.set, "del": m.del, "expire": m.expire, "tick": tick, "tick on": tick,
+			"set": m.set, "del": m.del, "expire": m.expire, "tick": tick, "tick on": tick, "tick back": tickBack,
 			"drop and add": func(t *rapid.T) {
 				if rapid.IntRange(0, 3).Draw(t, "rarely") == 0 || !m.ttl {
 					m.dropAndAdd(t)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/binary"
+	"math"
 	"time"
 
 	"fenec/engine/doc"
@@ -199,7 +200,7 @@ func (x *tx) EndStatement(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := w.table.judge(ctx, w.id, x.now); err != nil {
+		if err := x.judge(ctx, w.table, w.id); err != nil {
 			return err
 		}
 	}
@@ -217,16 +218,40 @@ func (x *tx) forgetTouched() {
 	x.touched = x.touched[:0]
 }
 
-// judge refuses where another document holds a unique value of the one with id, both of them there at now.
-func (t *table) judge(ctx context.Context, id int64, now time.Time) error {
-	for _, x := range t.derived {
-		if x.index.Kind != doc.IndexUnique {
+// judge refuses a document of t that holds a unique value of another one.
+func (x *tx) judge(ctx context.Context, t *table, id int64) error {
+	for _, u := range t.derived {
+		if u.index.Kind != doc.IndexUnique {
 			continue
 		}
-		if err := x.ready(ctx); err != nil {
+		if err := u.ready(ctx); err != nil {
 			return err
 		}
-		if err := x.alone(t.lookAt(now), id); err != nil {
+		if err := x.alone(u, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alone refuses a document that shares its value in u with another one while the time of neither is over. Where that of one
+// is, it is deleted, the other one first: a clock that is set back would bring both to life.
+func (x *tx) alone(u *derived, id int64) error {
+	t := u.table
+	for d := t.Get(id); d != nil; d = t.Get(id) {
+		v := u.value(d)
+		other := u.holder(t.Get, v, id)
+		if other == 0 {
+			return nil
+		}
+		over := other
+		if alive := t.lookAt(x.now); alive(other) != nil {
+			if alive(id) != nil {
+				return errTaken(u, v, other)
+			}
+			over = id
+		}
+		if err := x.Delete(t.schema.Name, over); err != nil {
 			return err
 		}
 	}
@@ -278,7 +303,8 @@ func (x *tx) DropCollection(name string) error {
 	return nil
 }
 
-// CreateIndex declares an index on a field or path. Documents that already share a unique value refuse it.
+// CreateIndex declares an index on a field or path. Documents that already share a unique value refuse it; those whose time
+// is over are deleted, as they would share it with others once the clock is set back.
 func (x *tx) CreateIndex(ctx context.Context, name, on string, declared doc.Index) error {
 	t := x.table(name)
 	s := t.schema.Clone()
@@ -298,7 +324,10 @@ func (x *tx) CreateIndex(ctx context.Context, name, on string, declared doc.Inde
 	if declared.Kind != doc.IndexUnique {
 		return nil
 	}
-	if built != nil {
+	if err := x.dropGone(ctx, t); err != nil {
+		return err
+	}
+	if built != nil && !x.now.Before(built.now) {
 		return built.distinctChanges(x.now)
 	}
 	made := t.index(on)
@@ -306,6 +335,28 @@ func (x *tx) CreateIndex(ctx context.Context, name, on string, declared doc.Inde
 		return err
 	}
 	return made.distinct(ctx, t.lookAt(x.now), t.ids)
+}
+
+// dropGone deletes the documents of t whose time is over.
+func (x *tx) dropGone(ctx context.Context, t *table) error {
+	if t.ttl == nil {
+		return nil
+	}
+	if err := t.Ready(ctx, t.ttl.Name); err != nil {
+		return err
+	}
+	for n, id := range t.firstExpired(x.now, math.MaxInt) {
+		if n%checkEvery == checkEvery-1 {
+			err := query.Stopped(ctx, "deleting the rows of %s whose time is over, %s done", t.schema.Name, query.Thousands(n))
+			if err != nil {
+				return err
+			}
+		}
+		if err := x.Delete(t.schema.Name, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // AlterCollection gives a collection another schema. No document is touched: the schema says where in them its fields
