@@ -107,7 +107,8 @@ func runImport(c *cli.Context) error {
 		return err
 	}
 	defer o.Client.Close()
-	size := int64(-1) // of stdin
+	ignoreBrokenPipes() // what it prints is for a person; the lines go in without one
+	size := int64(-1)   // of stdin
 	o.Input, o.Name = c.App.Reader, "stdin"
 	if name := c.Args().First(); name != "" && name != "-" {
 		file, err := os.Open(name)

@@ -10,7 +10,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -45,7 +44,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitOK
 	}
 	// A message is one sentence on one line, whatever it was made from.
-	fmt.Fprintf(stderr, "fenec: %s\n", strings.Join(strings.Fields(err.Error()), " "))
+	lastWords(stderr, "fenec: "+strings.Join(strings.Fields(err.Error()), " ")+"\n")
 	var usage *usageError
 	if errors.As(err, &usage) {
 		return exitUsage

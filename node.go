@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 
 	"fenec/node"
@@ -97,8 +96,8 @@ func runNode(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return serveOne(c, "node", address, config.Drain, func(log zerolog.Logger) (service, error) {
-		config.Log = log
+	return serveOne(c, "node", address, config.Drain, func(log serverLog) (service, error) {
+		config.Log, config.LogLost = log.Logger, log.lines.lost.Load
 		return node.New(config)
 	})
 }

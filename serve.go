@@ -29,9 +29,10 @@ type part struct {
 }
 
 // serveOne is a process of one service: it listens, opens the service with the log and serves until a signal comes.
-func serveOne(c *cli.Context, name, address string, drain time.Duration, open func(zerolog.Logger) (service, error)) error {
+func serveOne(c *cli.Context, name, address string, drain time.Duration, open func(serverLog) (service, error)) error {
 	keepAwake()
-	log := newLog(c.App.ErrWriter)
+	log := openLog(c.App.ErrWriter)
+	defer log.close()
 	stop := signals(log)
 	l, err := listen(address)
 	if err != nil {
@@ -42,14 +43,14 @@ func serveOne(c *cli.Context, name, address string, drain time.Duration, open fu
 		closeAll(l)
 		return err
 	}
-	return serve(log, stop, drain, nil, part{name, s, l})
+	return serve(log.Logger, stop, drain, nil, part{name, s, l})
 }
 
 // signals catches the first SIGINT or SIGTERM in the channel it answers; a
 // second one ends the process at once, for whoever does not want to wait for
 // the drain. It is called before anything listens, so that no signal finds the
 // default handler.
-func signals(log zerolog.Logger) <-chan os.Signal {
+func signals(log serverLog) <-chan os.Signal {
 	caught := make(chan os.Signal, 2)
 	first := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGINT, syscall.SIGTERM)
@@ -57,6 +58,7 @@ func signals(log zerolog.Logger) <-chan os.Signal {
 		first <- <-caught
 		again := <-caught
 		log.Warn().Str("signal", again.String()).Msg("second signal: ending at once")
+		log.close()
 		os.Exit(exitFailed)
 	}()
 	return first

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 
 	"fenec/router"
@@ -69,8 +68,8 @@ func runShard(c *cli.Context) error {
 	if err := noArguments(c); err != nil {
 		return err
 	}
-	return serveOne(c, "router", address, drain, func(log zerolog.Logger) (service, error) {
-		config.Log = log
+	return serveOne(c, "router", address, drain, func(log serverLog) (service, error) {
+		config.Log, config.LogLost = log.Logger, log.lines.lost.Load
 		return router.New(config)
 	})
 }

@@ -64,7 +64,9 @@ func runUp(c *cli.Context) error {
 	// What up prints is for a person who begins; beside it a log only where
 	// something is wrong.
 	keepAwake()
-	log := newLog(c.App.ErrWriter).Level(zerolog.WarnLevel)
+	log := openLog(c.App.ErrWriter)
+	defer log.close()
+	log.Logger = log.Level(zerolog.WarnLevel)
 	stop := signals(log)
 	local, err := startLocal(addresses, log)
 	if err != nil {
@@ -74,9 +76,10 @@ func runUp(c *cli.Context) error {
 		if err := local.settle(ctx); err != nil {
 			return err
 		}
-		return local.greet(c.App.Writer)
+		local.greet(c.App.Writer)
+		return nil
 	}
-	return serve(log, stop, upDrain, started, local.parts()...)
+	return serve(log.Logger, stop, upDrain, started, local.parts()...)
 }
 
 // upAddresses are the router's address and, after it, the nodes'.
@@ -113,7 +116,7 @@ type local struct {
 }
 
 // startLocal opens listeners, nodes and router, or none of them.
-func startLocal(addresses []string, log zerolog.Logger) (*local, error) {
+func startLocal(addresses []string, log serverLog) (*local, error) {
 	l := &local{}
 	if err := l.open(addresses, log); err != nil {
 		for _, n := range l.nodes {
@@ -127,7 +130,7 @@ func startLocal(addresses []string, log zerolog.Logger) (*local, error) {
 	return l, nil
 }
 
-func (l *local) open(addresses []string, log zerolog.Logger) error {
+func (l *local) open(addresses []string, log serverLog) error {
 	for _, address := range addresses {
 		listener, err := listen(address)
 		if err != nil {
@@ -147,7 +150,7 @@ func (l *local) open(addresses []string, log zerolog.Logger) error {
 		n, err := node.New(node.Config{
 			Dir: filepath.Join(upData, name), AdminToken: token, Sync: policy,
 			IdleClose: 5 * time.Minute, IdleTimeout: time.Minute, MaxConnections: 1024, Drain: upDrain,
-			Version: version, Log: log.With().Str("node", name).Logger(),
+			Version: version, Log: log.With().Str("node", name).Logger(), LogLost: log.lines.lost.Load,
 		})
 		if err != nil {
 			return err
@@ -157,7 +160,7 @@ func (l *local) open(addresses []string, log zerolog.Logger) error {
 	r, err := router.New(router.Config{
 		Directory: filepath.Join(upData, "shard.fenec"), UpstreamTimeout: 30 * time.Second,
 		IdleTimeout: time.Minute, MaxConnections: 1024,
-		Version: version, Log: log.With().Str("node", "router").Logger(),
+		Version: version, Log: log.With().Str("node", "router").Logger(), LogLost: log.lines.lost.Load,
 	})
 	l.router = r
 	return err
@@ -218,7 +221,9 @@ func isTaken(err error) bool {
 	return errors.As(err, &r) && r.Status == http.StatusConflict
 }
 
-func (l *local) greet(w io.Writer) error {
+// greet prints how to talk to the cluster. It serves whether or not anybody
+// reads that.
+func (l *local) greet(w io.Writer) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "router  %s\n", l.url())
 	for i, name := range upNodes {
@@ -231,8 +236,7 @@ func (l *local) greet(w io.Writer) error {
 	fmt.Fprintf(&b, "  curl %s/notes -d '{\"title\": \"from the shell\", \"stars\": 4}'\n", demo)
 	fmt.Fprintf(&b, "  curl %s/query -d '{\"query\": \"get notes where stars >= 4 order stars desc limit 3\"}'\n", demo)
 	fmt.Fprint(&b, "\nCtrl-C stops it; what was written is in "+upData+".\n")
-	_, err := io.WriteString(w, b.String())
-	return err
+	_, _ = io.WriteString(w, b.String())
 }
 
 // keptToken reads a token from its file, or makes one up and keeps it there.

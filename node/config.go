@@ -48,6 +48,7 @@ type Config struct {
 	FS      vfs.FS           // the real file system where nil
 	Clock   func() time.Time // the real clock where nil
 	Log     zerolog.Logger
+	LogLost func() int64 // how many lines of the log nobody will read, for the metrics
 }
 
 const (
@@ -62,6 +63,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now
+	}
+	if c.LogLost == nil {
+		c.LogLost = func() int64 { return 0 }
 	}
 	if c.MaxConnections == 0 {
 		c.MaxConnections = defaultConnections

@@ -34,6 +34,7 @@ func newMetrics(n *Node) *metricSet {
 	gauge("fenec_tenants_open_max", func() float64 { return float64(n.budget.tenants) })
 	gauge("fenec_memory_bytes", func() float64 { return float64(n.budget.memory.Load()) })
 	gauge("fenec_memory_max_bytes", func() float64 { return float64(n.budget.ceiling) })
+	gauge("fenec_log_lines_lost_total", func() float64 { return float64(n.config.LogLost()) })
 	gauge("fenec_requests_waiting", func() float64 { return float64(n.waiting.Load()) })
 	gauge("fenec_streams", func() float64 { return float64(n.streaming.Load()) })
 	gauge("fenec_streams_max", func() float64 { return float64(n.budget.streams) })

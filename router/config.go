@@ -42,6 +42,8 @@ type Config struct {
 	FS    vfs.FS
 	Clock func() time.Time
 	Log   zerolog.Logger
+	// LogLost is how many lines of the log nobody will read, for the metrics.
+	LogLost func() int64
 }
 
 // Validate checks the configuration against itself and against the address it is to listen on. The error is one
@@ -89,6 +91,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxConnections == 0 {
 		c.MaxConnections = DefaultMaxConnections
+	}
+	if c.LogLost == nil {
+		c.LogLost = func() int64 { return 0 }
 	}
 	if c.FS == nil {
 		c.FS = vfs.OS

@@ -44,6 +44,7 @@ func newMeters(rt *Router) *meters {
 	set.NewGauge("fenec_router_tenants", func() float64 { return float64(rt.dir.tenants.len()) })
 	set.NewGauge("fenec_router_nodes", func() float64 { return float64(len(*rt.dir.nodes.Load())) })
 	set.NewGauge("fenec_router_repairs_pending", func() float64 { return float64(rt.repairer.pending()) })
+	set.NewGauge("fenec_log_lines_lost_total", func() float64 { return float64(rt.config.LogLost()) })
 	return m
 }
 
