@@ -123,9 +123,10 @@ func conditions(t *rapid.T) string {
 }
 
 func order(t *rapid.T) string {
-	s := " order " + twinPaths.Draw(t, "key") + rapid.SampledFrom([]string{"", " desc"}).Draw(t, "way")
-	if rapid.Bool().Draw(t, "second") {
-		s += ", " + twinPaths.Draw(t, "second key")
+	first := twinPaths.Draw(t, "key")
+	s := " order " + first + rapid.SampledFrom([]string{"", " desc"}).Draw(t, "way")
+	if second := twinPaths.Draw(t, "second key"); second != first && rapid.Bool().Draw(t, "second") {
+		s += ", " + second
 	}
 	return s
 }

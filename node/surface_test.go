@@ -2,6 +2,7 @@ package node
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -33,6 +34,15 @@ var books = []step{
 		{"title": "Tutunamayanlar", "year": 1972, "price": 12, "tags": ["novel"], "meta": {"lang": "tr", "rank": 1}, "isbn": "2"},
 		{"title": "Ulysses, \"Bloom\"", "year": 1922, "meta": {"lang": "en"}, "isbn": "3", "seen": "2026-01-02T03:04:05Z"}]`, 201, `{"inserted":3}`},
 	{"one document", "POST", "/books", `{"title": "Untitled"}`, 201, `{"inserted":1}`},
+}
+
+// numbered repeats text with the numbers from first to last behind it.
+func numbered(text string, first, last int) string {
+	var b strings.Builder
+	for n := first; n <= last; n++ {
+		b.WriteString(text + strconv.Itoa(n))
+	}
+	return b.String()
 }
 
 func TestRESTReads(t *testing.T) {
@@ -81,6 +91,17 @@ func TestRESTReads(t *testing.T) {
 		{"where", "GET", "/books?where=year+%3C+1900+or+year+is+null&select=id", "", 200, `[{"id":1},{"id":4}]`},
 		{"where beside a filter", "GET", "/books?id=gt.1&where=year+%3C+1900+or+year+is+null+--+old&select=id", "", 200, `[{"id":4}]`},
 		{"order", "GET", "/books?order=year.desc&select=id", "", 200, `[{"id":2},{"id":3},{"id":1},{"id":4}]`},
+		{"order by a key twice", "GET", "/books?order=year,title,year.desc", "", 400, `{"error":"order names year twice"}`},
+		{"order by a key thousands of times", "GET", "/books?order=year" + strings.Repeat(",year", 12_000), "", 400, `{"error":"order names year twice"}`},
+		{"order by a path twice", "GET", "/books?order=meta.lang,meta.lang.und,meta.lang", "", 400, `{"error":"order names meta.lang twice"}`},
+		{"order by too many keys", "GET", "/books?order=meta.k0" + numbered(",meta.k", 1, 1024), "", 400, `{"error":"an order has at most 1024 keys"}`},
+		{"order given twice", "GET", "/books?order=year&order=title", "", 400, `{"error":"order is given twice"}`},
+		{"select a field twice", "GET", "/books?select=year,title,year", "", 400, `{"error":"year is selected twice...`},
+		{"select a field thousands of times", "GET", "/books?select=year" + strings.Repeat(",year", 12_000), "", 400, `{"error":"year is selected twice...`},
+		{"select too many paths", "GET", "/books?select=meta.k0" + numbered(",meta.k", 1, 1024), "", 400, `{"error":"at most 1024 items are selected"}`},
+		{"group by a field twice", "GET", "/books?select=year,count(*)&group=year,year", "", 400, `{"error":"group wants the name of a field...`},
+		{"group given twice", "GET", "/books?select=year,count(*)&group=year&group=year", "", 400, `{"error":"group is given twice"}`},
+		{"where given twice", "GET", "/books?where=year=1&where=year=1", "", 400, `{"error":"where is given twice"}`},
 		{"order by two", "GET", "/books?order=meta.lang,year.desc&select=id&year=not.is.null", "", 200, `[{"id":3},{"id":1},{"id":2}]`},
 		{"a page", "GET", "/books?order=year&limit=2&offset=1&select=id", "", 200, `[{"id":1},{"id":3}]`},
 		{"no rows", "GET", "/books?limit=0", "", 200, `[]`},

@@ -300,11 +300,16 @@ func (g generator) where() string {
 
 func (g generator) order() string {
 	var keys []string
+	named := map[string]bool{}
 	for range rapid.SampledFrom([]int{0, 0, 1, 1, 1, 2, 3}).Draw(g.t, "keys") {
 		key := g.pick("key", "n", "m", "x", "s", "u", "t", "b", "l", "j", "j.v", "j.w", "id")
 		if strings.HasPrefix(key, "j") || key == "s" || key == "u" {
 			key += g.collate()
 		}
+		if named[key] {
+			continue
+		}
+		named[key] = true
 		keys = append(keys, key+g.pick("direction", "", " desc"))
 	}
 	if keys == nil {

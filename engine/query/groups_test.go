@@ -48,11 +48,16 @@ func (g generator) groupStatement() string {
 		out += " having " + g.pick("having", "a0 is not null", "count(*) > 1", "count(*) + count(n) >= 2 and a0 is null", "sum(m) > 1 or avg(m) < 2", "not min(m) = 1", "max(s) = 'b'", "max(u) >= 'B'")
 	}
 	var order []string
+	named := map[string]bool{}
 	for range rapid.IntRange(0, 2).Draw(g.t, "keys") {
 		by := g.pick("group order", "a0", "a0", g.aggregate())
 		if strings.HasPrefix(by, "m") && (strings.HasSuffix(by, "(s)") || strings.HasSuffix(by, "(u)")) {
 			by += g.collate()
 		}
+		if named[by] {
+			continue
+		}
+		named[by] = true
 		order = append(order, by+g.pick("direction", "", " desc"))
 	}
 	if len(order) > 0 {

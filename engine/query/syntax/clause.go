@@ -290,8 +290,12 @@ func (p *parser) selectItems() ([]SelectItem, error) {
 	}
 }
 
-// maxSelected bounds a select list, each of whose keys is compared with all others.
-const maxSelected = 1024
+const (
+	// maxSelected bounds a select list, each of whose keys is compared with all others.
+	maxSelected = 1024
+	// maxOrdered bounds the keys of an order likewise, of which a sort keeps something for each row.
+	maxOrdered = maxSelected
+)
 
 // selectItem reads `expression [as name]`.
 func (p *parser) selectItem() (SelectItem, error) {
@@ -327,14 +331,19 @@ func (p *parser) selectItem() (SelectItem, error) {
 	return item, p.unexpected("a name behind as")
 }
 
-// orderKeys reads `[by] path [collate C] [asc|desc], ...`.
+// orderKeys reads `[by] path [collate C] [asc|desc], ...`, no two keys of which are one path under one collation: the
+// second could only compare what the first found equal.
 func (p *parser) orderKeys() ([]OrderKey, error) {
 	// `by` before a name is SQL's word; before anything else it is a field.
 	if p.tok.is("by") && p.peek().kind == kindName {
 		p.advance()
 	}
 	var out []OrderKey
+	var texts []string
 	for {
+		if len(out) == maxOrdered {
+			return nil, p.invalid(p.tok.pos, "an order has at most %d keys", maxOrdered)
+		}
 		key, err := p.orderKey()
 		if err != nil {
 			return nil, err
@@ -352,7 +361,13 @@ func (p *parser) orderKeys() ([]OrderKey, error) {
 		if p.tok.is("collate") {
 			return nil, p.invalid(p.tok.pos, "a key has one collation, before its direction: order name collate tr desc")
 		}
-		out = append(out, key)
+		text := keyText(key.Expr)
+		for i := range out {
+			if texts[i] == text && out[i].Collate == key.Collate {
+				return nil, p.invalid(key.Expr.Position(), "order names %s twice", shorten(text))
+			}
+		}
+		out, texts = append(out, key), append(texts, text)
 		if !p.takeKind(',') {
 			return out, nil
 		}

@@ -105,19 +105,31 @@ func TestAFlatChainIsOneLevelHoweverLong(t *testing.T) {
 	}
 }
 
-func TestASelectListHasAnEnd(t *testing.T) {
-	list := func(n int) string {
+func TestListsHaveAnEnd(t *testing.T) {
+	list := func(clause string, n int) string {
 		names := make([]string, n)
 		for i := range names {
 			names[i] = fmt.Sprintf("f%d", i)
 		}
-		return "get c select " + strings.Join(names, ", ")
+		return clause + strings.Join(names, ", ")
 	}
-	if _, err := Parse(list(maxSelected)); err != nil {
+	for clause, most := range map[string]int{
+		"get c select ": maxSelected, "set c {a: 1} returning ": maxSelected, "get c order ": maxOrdered, "del c limit 1 order ": maxOrdered,
+	} {
+		if _, err := Parse(list(clause, most)); err != nil {
+			t.Errorf("%s: %v", clause, err)
+		}
+		if _, err := Parse(list(clause, most+1)); fail.KindOf(err) != fail.Invalid || !strings.Contains(err.Error(), "at most 1024") {
+			t.Errorf("%sa longer list: %v", clause, err)
+		}
+	}
+}
+
+func TestALongOrderOfOneKeyIsRefusedAtItsSecond(t *testing.T) {
+	_, err := Parse("get c order t" + strings.Repeat(",t", 12_000))
+	var e *fail.Error
+	if !errors.As(err, &e) || e.Message != "order names t twice" || e.Column != 15 {
 		t.Fatal(err)
-	}
-	if _, err := Parse(list(maxSelected + 1)); err == nil {
-		t.Fatal("a longer list is read")
 	}
 }
 
