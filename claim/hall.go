@@ -1,9 +1,10 @@
 // Package claim holds the claims of one database that found nothing to write until there may be something.
 //
-// Claims that wait for the same stand in one line, the one held longest first. Of a line one at a time has the turn: it
-// tries, and where it writes something the next one does, for there may be more; where it finds nothing it stands where
-// it stood. A line is woken by a block that lands and may matter to it, and by the time its claims may find something by
-// themselves, which the engine works out. Whoever leaves while it has the turn hands it on, so no wake is lost.
+// Claims of which one finds something to write exactly if the others do wait in one line, the one held longest first. One
+// of a line at a time has the turn: it tries, and if it writes something the next one does, for there may be more; if it
+// finds nothing it keeps its place. A claim that joins has tried before, whoever waits. A line is woken by a block that
+// lands and may matter to it, and by the time its claims may find something by themselves, which the engine works out. A
+// claim that leaves while it has the turn passes it on, so no wake is lost.
 //
 // There are no goroutines but those of the claims. A hall has one timer, for the next time that any line is due, and
 // none while it is empty.
@@ -37,7 +38,7 @@ func New(db *engine.DB, clock func() time.Time) *Hall {
 	return &Hall{db: db, clock: clock, lines: map[string]*line{}}
 }
 
-// line is the claims that wait for the same.
+// line is claims that wait for the same.
 type line struct {
 	hall  *Hall
 	name  string
@@ -59,14 +60,8 @@ type Waiter struct {
 	called chan struct{} // has something in it once w has the turn
 }
 
-// Waits tells whether a line of that name has somebody in it, behind whom a claim should stand before it tries.
-func (h *Hall) Waits(name string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.lines[name] != nil
-}
-
-// Join puts a claim at the end of its line. Whoever joins ends with Leave, and calls Turn whenever it is called.
+// Join puts a claim that has just found nothing at the end of its line. The caller ends with Leave, and calls Turn whenever
+// the waiter is called.
 func (h *Hall) Join(c *engine.Claim) *Waiter {
 	w := &Waiter{claim: c, called: make(chan struct{}, 1)}
 	h.mu.Lock()
@@ -116,7 +111,7 @@ func (w *Waiter) Turn(ctx context.Context, try func() error) (done bool, err err
 				return true, err
 			}
 			if ok {
-				l.wake(at)
+				l.wake(at, false)
 			}
 		}
 		if l.rest() {
@@ -176,11 +171,13 @@ func (l *line) call(w *Waiter) {
 	w.called <- struct{}{}
 }
 
-// wake has a line tried as of a time. It may be called under the database's lock.
-func (l *line) wake(at time.Time) {
+// wake has a line tried as of a time; anew reports that when the line is due has to be worked out again. It may be called
+// under the database's lock.
+func (l *line) wake(at time.Time, anew bool) {
 	h := l.hall
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	l.stale = l.stale || anew
 	l.wakeLocked(at)
 }
 

@@ -3,6 +3,7 @@ package claim
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,7 @@ type room struct {
 	t    *testing.T
 	db   *engine.DB
 	hall *Hall
+	over chan struct{} // closed as the test ends, for those that are held still
 }
 
 func inRoom(t *testing.T, test func(r *room)) {
@@ -29,9 +31,13 @@ func inRoom(t *testing.T, test func(r *room)) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		r := &room{t, db, New(db, time.Now)}
+		r := &room{t: t, db: db, hall: New(db, time.Now), over: make(chan struct{})}
 		r.exec("create collection jobs (name text, state text, run_at timestamp @sorted)")
-		test(r)
+		func() {
+			defer synctest.Wait()
+			defer close(r.over)
+			test(r)
+		}()
 		if len(r.hall.lines) > 0 || !r.hall.rings.IsZero() {
 			t.Errorf("an empty hall has %d lines and a timer that rings at %v", len(r.hall.lines), r.hall.rings)
 		}
@@ -228,14 +234,7 @@ func TestALargeBlockWakesUntested(t *testing.T) {
 	inRoom(t, func(r *room) {
 		w := r.join(take)
 		r.turn(w, take)
-		rows := ""
-		for i := range 1<<14 + 1 {
-			if i > 0 {
-				rows += ","
-			}
-			rows += `{state: "done"}`
-		}
-		r.exec("put jobs [" + rows + "]")
+		r.exec("put jobs [" + strings.Repeat(`{state: "done"},`, 1<<14) + `{state: "done"}]`)
 		r.wantCalled("a claim", w, true)
 		if _, done := r.turn(w, take); done {
 			t.Error("there was nothing to find")

@@ -16,7 +16,7 @@ var ErrNothing = errors.New("there is nothing to write")
 
 // Claim is a statement, or a batch, that is worth nothing until it writes: sets, dels and reads.
 type Claim struct {
-	// Line is the same of claims that wait for the same: of a collection, a condition and the parameters in it.
+	// Line is the same for claims of which one finds something to write exactly if the others do.
 	Line string
 
 	parts []claimPart // of the sets and dels
@@ -32,7 +32,6 @@ type claimPart struct {
 // which statement.
 func (db *DB) Claim(sts []Statement) (c *Claim, at int, err error) {
 	c = &Claim{}
-	var line []byte
 	for i, st := range sts {
 		s, err := db.statements.parse(st.Text)
 		if err != nil {
@@ -42,10 +41,7 @@ func (db *DB) Claim(sts []Statement) (c *Claim, at int, err error) {
 			continue
 		}
 		part := claimPart{s, st.Params}
-		if line, err = part.appendLine(line); err == nil {
-			err = db.checkPart(&part)
-		}
-		if err != nil {
+		if err := db.checkPart(&part); err != nil {
 			return nil, i, err
 		}
 		c.parts = append(c.parts, part)
@@ -53,11 +49,49 @@ func (db *DB) Claim(sts []Statement) (c *Claim, at int, err error) {
 	if len(c.parts) == 0 {
 		return nil, 0, nil
 	}
-	c.Line = string(line)
+	c.Line = c.line()
 	return c, 0, nil
 }
 
+// line is the claim's Line. Whether a single statement writes is up to its collection, condition, limit and require: what
+// it writes, in which order and what it returns have no part in that, so that workers which sign their claims stand in one
+// line. Of several statements one may read what another wrote, so all that they say counts.
+func (c *Claim) line() string {
+	var line []byte
+	if len(c.parts) == 1 {
+		p := &c.parts[0]
+		w := p.statement.wait()
+		line = append(append(line, w.line...), 0)
+		for _, n := range w.params {
+			line = appendParam(line, p.params[n-1])
+		}
+		return string(line)
+	}
+	for i := range c.parts {
+		p := &c.parts[i]
+		line = append(append(line, p.statement.tree.String()...), 0)
+		for _, v := range p.params {
+			line = appendParam(line, v)
+		}
+	}
+	return string(line)
+}
+
+// appendParam appends a parameter, so that others have other bytes.
+func appendParam(dst []byte, v doc.Value) []byte {
+	dst = append(dst, byte(v.Kind))
+	dst = binary.AppendUvarint(dst, v.N)
+	dst = binary.AppendUvarint(dst, uint64(len(v.B)))
+	return append(dst, v.B...)
+}
+
+// checkPart refuses a statement that cannot wait.
 func (db *DB) checkPart(p *claimPart) error {
+	for _, n := range p.statement.wait().params {
+		if n > len(p.params) {
+			return fail.New(fail.Invalid, "the statement has the parameter $%d, and %d are given", n, len(p.params))
+		}
+	}
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	_, err := p.statement.due(&db.reader)
@@ -66,26 +100,10 @@ func (db *DB) checkPart(p *claimPart) error {
 
 // waiting is what there is to know of a set or del that waits, made once.
 type waiting struct {
-	line   string   // the condition, and whether it counts documents
-	params []int    // of the condition, from 1
+	line   string   // the collection, the condition, the limit and the require
+	params []int    // of those, from 1
+	timed  bool     // the time alone can make it find something
 	names  []string // of the collections whose changes matter
-}
-
-// appendLine appends what tells the claims of one line from those of others.
-func (p *claimPart) appendLine(dst []byte) ([]byte, error) {
-	w := p.statement.wait()
-	dst = append(append(dst, w.line...), 0)
-	for _, n := range w.params {
-		if n > len(p.params) {
-			return nil, fail.New(fail.Invalid, "the statement has the parameter $%d, and %d are given", n, len(p.params))
-		}
-		v := p.params[n-1]
-		dst = append(dst, byte(v.Kind))
-		dst = binary.AppendUvarint(dst, v.N)
-		dst = binary.AppendUvarint(dst, uint64(len(v.B)))
-		dst = append(dst, v.B...)
-	}
-	return dst, nil
 }
 
 // wait is what there is to know of s as a set or del that waits.
@@ -99,26 +117,27 @@ func (s *statement) wait() *waiting {
 }
 
 func newWaiting(tree syntax.Statement) *waiting {
-	get := &syntax.Get{}
-	var require syntax.Expr
+	del := &syntax.Delete{}
 	switch st := tree.(type) { // what is neither is refused where its condition is read
 	case *syntax.Set:
-		get.Collection, get.Where, require = st.Collection, st.Where, st.Require
+		del.Collection, del.Where, del.Limit, del.Require = st.Collection, st.Where, st.Limit, st.Require
 	case *syntax.Delete:
-		get.Collection, get.Where, require = st.Collection, st.Where, st.Require
+		del.Collection, del.Where, del.Limit, del.Require = st.Collection, st.Where, st.Limit, st.Require
 	}
-	w := &waiting{line: get.String(), names: []string{get.Collection.Text}}
-	if require != nil {
-		w.line += " require"
+	w := &waiting{line: del.String(), names: []string{del.Collection.Text}, timed: del.Require != nil}
+	note := func(e syntax.Expr) {
+		switch e := e.(type) {
+		case *syntax.Param:
+			w.params = append(w.params, e.N)
+		case *syntax.InnerGet:
+			w.names, w.timed = []string{everywhere}, true
+		case *syntax.Call:
+			w.timed = w.timed || e.Name == "now"
+		}
 	}
-	syntax.Inspect(get.Where, func(e syntax.Expr) {
-		if p, ok := e.(*syntax.Param); ok {
-			w.params = append(w.params, p.N)
-		}
-		if _, ok := e.(*syntax.InnerGet); ok {
-			w.names = []string{everywhere}
-		}
-	})
+	syntax.Inspect(del.Where, note)
+	syntax.Inspect(del.Limit, note)
+	syntax.Inspect(del.Require, note)
 	return w
 }
 

@@ -248,7 +248,7 @@ func (db *DB) Thaw() {
 	db.frozen = false
 	db.watches.mu.Lock()
 	defer db.watches.mu.Unlock()
-	db.watches.tellAll(db.opts.Clock())
+	db.watches.tellAll(db.opts.Clock(), false)
 }
 
 // Frozen tells whether writes are refused for now.

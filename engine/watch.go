@@ -51,7 +51,7 @@ type watched struct {
 // Watch has somebody told when a claim may find something to write.
 type Watch struct {
 	db    *DB
-	wake  func(at time.Time)
+	wake  func(at time.Time, anew bool)
 	parts []*watched
 }
 
@@ -59,10 +59,10 @@ type Watch struct {
 // claim on the collection is woken.
 const maxTests = 1 << 14
 
-// Watch has wake called for each block that lands from now on after which c may find something to write: at once, or as
-// of a time to come, with now or that time. It runs under the database's lock, so it must be quick and may call nothing of
-// the database.
-func (db *DB) Watch(c *Claim, wake func(at time.Time)) *Watch {
+// Watch calls wake for each block that lands from now on after which c may find something to write: at once, with the time
+// that it is, or later, with that time. anew reports that an answer of Due no longer holds. wake runs under the database's
+// lock, so it must be quick and may call nothing of the database.
+func (db *DB) Watch(c *Claim, wake func(at time.Time, anew bool)) *Watch {
 	w := &Watch{db: db, wake: wake}
 	db.mu.RLock()
 	defer db.mu.RUnlock()
@@ -165,6 +165,9 @@ func (w *Watch) Due(ctx context.Context) (at time.Time, ok bool, err error) {
 	env := query.Env{Ctx: ctx, Now: db.opts.Clock()}
 	first := int64(query.Never)
 	for _, p := range w.parts {
+		if !p.statement.wait().timed {
+			continue
+		}
 		due, err := p.statement.due(&db.reader)
 		if err != nil {
 			return at, false, err
@@ -188,10 +191,13 @@ func (w *watches) tell(x *tx) {
 	defer w.mu.Unlock()
 	if x.db.version != x.version {
 		w.unkey()
-		w.tellAll(x.now)
+		w.tellAll(x.now, true)
 		return
 	}
-	w.tellOf(everywhere, x.now)
+	ofAny := w.of[everywhere]
+	if ofAny != nil {
+		ofAny.tell(x.now, false)
+	}
 	var room [4]*table
 	seen := room[:0]
 	for i := range x.undo.changes {
@@ -200,11 +206,18 @@ func (w *watches) tell(x *tx) {
 			continue
 		}
 		seen = append(seen, t)
-		if in := w.of[t.schema.Name]; in != nil {
-			w.docs = putIn(w.docs[:0], t, x.undo.changes[i:])
-			w.test(x, in)
-			clear(w.docs)
+		in := w.of[t.schema.Name]
+		if in == nil && ofAny == nil {
+			continue
 		}
+		w.docs = putIn(w.docs[:0], t, x.undo.changes[i:])
+		if in != nil {
+			in.test(x, t, w.docs)
+		}
+		if ofAny != nil {
+			ofAny.foresee(x, t, w.docs)
+		}
+		clear(w.docs)
 	}
 	if cap(w.docs) > smallBlock {
 		w.docs = nil
@@ -223,58 +236,78 @@ func putIn(dst []doc.Document, t *table, changes []change) []doc.Document {
 	return dst
 }
 
-// test wakes the claims on a collection that the documents put into it, w.docs, may matter to.
-func (w *watches) test(x *tx, in *watchedIn) {
-	if len(w.docs)*(len(in.plain)+len(in.keyed)) > maxTests {
-		tell(in, x.now)
+// test wakes the claims on a collection that the documents put into it may matter to.
+func (in *watchedIn) test(x *tx, t *table, documents []doc.Document) {
+	if len(documents)*(len(in.plain)+len(in.keyed)) > maxTests {
+		in.tell(x.now, true)
 		return
 	}
 	for p := range in.plain {
-		p.test(x, w.docs)
+		p.test(x, t, documents)
 	}
 	for _, k := range in.keyed {
 		due, err := k.by.due(x.reader)
 		if err != nil {
 			continue // it was good under these schemas
 		}
-		for i := range w.docs {
-			for _, p := range k.buckets[due.KeyOf(w.docs[i])] {
-				p.test(x, w.docs[i:i+1])
+		for i := range documents {
+			for _, p := range k.buckets[due.KeyOf(documents[i])] {
+				p.test(x, t, documents[i:i+1])
 			}
 		}
 	}
 }
 
-// test wakes the claim where one of the documents may matter to it. One that counts documents any change matters to.
-func (p *watched) test(x *tx, documents []doc.Document) {
+// test wakes the claim if one of the documents may matter to it. Any change matters to one that counts documents.
+func (p *watched) test(x *tx, t *table, documents []doc.Document) {
 	due, err := p.statement.due(x.reader)
 	first := x.now.UnixMilli()
-	if err == nil && !due.Loose() {
+	switch {
+	case err != nil:
+	case due.Loose():
+		p.foresee(x, t, documents)
+	default:
 		first, err = due.Next(&query.Env{Params: p.params, Now: x.now}, x.reader, documents)
 	}
 	switch {
 	case err != nil: // which the claim will answer
-		p.watch.wake(x.now)
+		p.watch.wake(x.now, false)
 	case first < query.Never:
-		p.watch.wake(time.UnixMilli(first))
+		p.watch.wake(time.UnixMilli(first), false)
 	}
 }
 
-func (w *watches) tellOf(collection string, now time.Time) {
-	if in := w.of[collection]; in != nil {
-		tell(in, now)
+// foresee wakes the claims, which count documents of any collection, once the time changes what they count.
+func (in *watchedIn) foresee(x *tx, t *table, documents []doc.Document) {
+	if len(documents)*len(in.all) > maxTests {
+		in.tell(x.now, true)
+		return
 	}
-}
-
-func tell(in *watchedIn, now time.Time) {
 	for p := range in.all {
-		p.watch.wake(now)
+		p.foresee(x, t, documents)
+	}
+}
+
+// foresee wakes the claim, which counts documents, once the time makes it count those documents of t otherwise.
+func (p *watched) foresee(x *tx, t *table, documents []doc.Document) {
+	due, err := p.statement.due(x.reader)
+	if err != nil {
+		return // the claim is woken, and will answer it
+	}
+	if at, err := due.Later(&query.Env{Params: p.params, Now: x.now}, x.reader, t, documents); err == nil && at < query.Never {
+		p.watch.wake(time.UnixMilli(at), false)
+	}
+}
+
+func (in *watchedIn) tell(now time.Time, anew bool) {
+	for p := range in.all {
+		p.watch.wake(now, anew)
 	}
 }
 
 // tellAll needs w.mu.
-func (w *watches) tellAll(now time.Time) {
+func (w *watches) tellAll(now time.Time, anew bool) {
 	for _, in := range w.of {
-		tell(in, now)
+		in.tell(now, anew)
 	}
 }

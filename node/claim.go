@@ -22,18 +22,15 @@ type attempt func(try bool) (http1.Answer, error)
 
 // hold runs a claim, and holds it as long as it would write nothing.
 func (c *call) hold(waits *engine.Claim, run attempt) (http1.Answer, error) {
-	hall := c.tenant.claims
-	if !hall.Waits(waits.Line) {
-		if a, err := run(true); !claim.Holds(err) {
-			return a, err
-		}
+	if a, err := run(true); !claim.Holds(err) {
+		return a, err
 	}
 	if c.node.claims.Add(1) > c.node.maxClaims {
 		c.node.claims.Add(-1)
 		return http1.Answer{}, fail.New(fail.Closed, "the node holds %d waiting claims, which is as many as it may: send the request again", c.node.maxClaims)
 	}
 	defer c.node.claims.Add(-1)
-	w := hall.Join(waits)
+	w := c.tenant.claims.Join(waits)
 	defer w.Leave()
 	timer := time.NewTimer(c.wait)
 	defer timer.Stop()

@@ -273,6 +273,30 @@ func (x *Due) Next(env *Env, s Reader, documents []doc.Document) (int64, error) 
 	return first, f.take()
 }
 
+// Later is the first time past env.Now at which documents of t may count otherwise, for a condition that is Loose: as a
+// comparison with the time changes, or as one is gone. Never if the time changes nothing.
+func (x *Due) Later(env *Env, s Reader, t Table, documents []doc.Document) (int64, error) {
+	own := t.Schema().Name == x.collection
+	if !own && !x.inner {
+		return Never, nil
+	}
+	f := x.plan.frame()
+	defer x.plan.release(f)
+	if err := f.begin(env, s, nil); err != nil {
+		return 0, err
+	}
+	now, first, ttl := f.now, int64(Never), t.Schema().TTL()
+	for _, d := range documents {
+		if own {
+			first = x.before(f, d, now, first)
+		}
+		if ttl != nil {
+			first = min(first, expiry(ttl, d, now))
+		}
+	}
+	return first, f.take()
+}
+
 // All is Next of all documents there are, where there is none now for which the condition holds. Of a statement that counts documents or reads other collections it is the next
 // time at which any of them may matter.
 func (x *Due) All(env *Env, s Reader) (int64, error) {
@@ -344,15 +368,22 @@ func (x *Due) nextEnd(f *frame, s Reader) int64 {
 		if ttl == nil || !f.ready(t, ttl.Name) {
 			continue
 		}
-		deadline := ttl.Deadline(f.now)
-		t.Sorted(ttl.Name).Range(index.Bound{Value: doc.TimestampValue(deadline)}, index.Bound{Unbounded: true}, false, func(id int64) bool {
-			if at, ok := t.Get(id).Field(ttl.Slot).Timestamp(); ok {
-				first = min(first, ahead(f.now, at, deadline))
-			}
+		over := index.Bound{Value: doc.TimestampValue(ttl.Deadline(f.now))}
+		t.Sorted(ttl.Name).Range(over, index.Bound{Unbounded: true}, false, func(id int64) bool {
+			first = min(first, expiry(ttl, t.Get(id), f.now))
 			return false
 		})
 	}
 	return first
+}
+
+// expiry is when d will be gone by its ttl; Never if it is gone already or stays.
+func expiry(ttl *doc.Field, d doc.Document, now int64) int64 {
+	deadline := ttl.Deadline(now)
+	if at, ok := d.Field(ttl.Slot).Timestamp(); ok && at > deadline {
+		return ahead(now, at, deadline)
+	}
+	return Never
 }
 
 // before is the first time from now on at which d passes, where that is before first; else first.
