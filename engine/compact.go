@@ -87,14 +87,19 @@ type compaction struct {
 	graphs  []savedGraph
 }
 
-func (c *compaction) run(ctx context.Context) error {
+func (c *compaction) run(ctx context.Context) (err error) {
 	h, tables := c.snapshot()
 	if err := c.write(ctx, h, tables); err != nil {
 		return err
 	}
 	c.blocked = len(c.memory.segments)
-	if c.db.opts.Feed != nil {
-		c.db.opts.Feed.Rewriting(h.Seq)
+	if feed := c.db.opts.Feed; feed != nil {
+		feed.Rewriting(h.Seq)
+		defer func() {
+			if err != nil {
+				feed.Abandoned()
+			}
+		}()
 	}
 	// Each round adds what landed during the one before, so that little is left for the last, which keeps writers out.
 	const rounds = 3

@@ -11,7 +11,7 @@ import (
 // Feed keeps the changes of a database for those who follow it. It is told what the file holds as it is opened, and of
 // every block from then on, in the order of the file.
 //
-// Its methods run under the database's exclusive lock, but for Synced and Rewriting. They must be quick, and may call
+// Its methods run under the database's exclusive lock, but for Synced, Rewriting and Abandoned. They must be quick, and may call
 // nothing of the database.
 type Feed interface {
 	// Begin is called once, first: the file begins with an image as of the change seq, with these collections in it.
@@ -26,9 +26,11 @@ type Feed interface {
 	// called under the log's lock.
 	Synced(last wal.Ticket)
 	// Rewriting tells, without a lock, that a new file is being written that begins with an image as of the change seq:
-	// blocks up to it may soon be in the file no more. The new file may yet come to nothing.
+	// blocks up to it may soon be in the file no more. Abandoned or Rewritten follows.
 	Rewriting(seq uint64)
-	// Rewritten tells that the file announced last is in its place and on disk, and the memory of the old one about to
+	// Abandoned tells, without a lock, that the new file came to nothing.
+	Abandoned()
+	// Rewritten tells that the file announced is in its place and on disk, and the memory of the old one about to
 	// be let go of. The segments are records, one behind the other, of the blocks landed after its image.
 	Rewritten(segments [][]byte)
 }

@@ -44,6 +44,7 @@ func (r *recorder) Relocated(segment int, memory []byte) { r.tell("segment %d mo
 func (r *recorder) Undone(first wal.Ticket)              { r.tell("undone from %d", first) }
 func (r *recorder) Synced(last wal.Ticket)               { r.tell("synced %d", last) }
 func (r *recorder) Rewriting(seq uint64)                 { r.tell("rewriting %d", seq) }
+func (r *recorder) Abandoned()                           { r.tell("abandoned") }
 func (r *recorder) Rewritten(segments [][]byte)          { r.tell("rewritten and %d segments", len(segments)) }
 
 func (r *recorder) want(t *testing.T, where string, want ...string) {
@@ -73,6 +74,17 @@ func TestAFeedIsToldWhatLands(t *testing.T) {
 	r.want(t, "as an image is taken")
 	mustExec(t, db, "compact")
 	r.want(t, "as it is rewritten", "rewriting 4", "synced 3", "rewritten and 0 segments")
+	fs.Hook(func(op crashfs.Op, _ string) error {
+		if op == crashfs.Rename {
+			return errors.New("the disk fails")
+		}
+		return nil
+	})
+	if _, err := exec(db, "compact"); err == nil {
+		t.Error("a compact that failed is answered")
+	}
+	fs.Hook(nil)
+	r.want(t, "as a rewrite fails", "rewriting 4", "abandoned")
 	mustExec(t, db, "alter collection c add field m int")
 	fs.FailAt(fs.Ops()+1, errors.New("the disk fails"))
 	if _, err := exec(db, "put c {n: 3}"); err == nil {

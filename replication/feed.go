@@ -52,7 +52,7 @@ type Feed struct {
 	landed    uint64 // the change the last block ends at
 	synced    wal.Ticket
 	inherited bool  // what the file held as it was opened may not be on disk yet
-	own       int64 // bytes of spans that are copies
+	own       int64 // bytes of the spans that are copies, which are the oldest
 	rewrite   rewrite
 	schemas   schemas
 	moved     [reaches]chan struct{} // closed as that end moves; nil where nobody waits
@@ -105,7 +105,6 @@ func (f *Feed) Undone(first wal.Ticket) {
 	n := len(f.spans)
 	for n > 0 && f.spans[n-1].ticket >= first {
 		n--
-		f.dropped(&f.spans[n])
 	}
 	f.spans = f.spans[:n]
 	f.landed = f.first
@@ -180,7 +179,7 @@ func (f *Feed) First() uint64 {
 func (f *Feed) Bytes() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.own + int64(cap(f.spans))*spanBytes + f.schemas.bytes()
+	return f.own + f.rewrite.copied + int64(cap(f.spans)+cap(f.rewrite.kept))*spanBytes + f.schemas.bytes()
 }
 
 // Cover has what has landed on disk as it returns, where nobody else would see to that soon: under a policy that syncs

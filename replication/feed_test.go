@@ -185,13 +185,17 @@ func TestARewriteBesideWrites(t *testing.T) {
 	}
 	f.Rewriting(4)
 	check("with the image copied", 6)
-	if len(f.spans) != 2 || !f.spans[0].own || f.spans[1].own {
-		t.Errorf("copied is more or less than up to the image: %+v", f.spans)
+	if n := len(f.rewrite.kept); n != 1 || !f.rewrite.kept[0].own || f.rewrite.kept[0].after != 4 || f.Bytes() < f.rewrite.copied {
+		t.Errorf("copied is more or less than up to the image: %+v", f.rewrite)
 	}
-	f.Rewriting(4) // the first came to nothing
+	f.Abandoned()
+	check("with the rewrite abandoned", 6)
+	if f.rewrite.kept != nil {
+		t.Errorf("an abandoned rewrite leaves copies: %+v", f.rewrite)
+	}
+	f.Rewriting(4)
 	f.Rewritten([][]byte{behind[:len(blocks[0].Record)], behind[len(blocks[0].Record):]})
 	check("rewritten", 9)
-	f.Rewriting(9)
 	f.keep = 0
 	f.Rewriting(9)
 	f.Rewritten(nil)

@@ -6,67 +6,55 @@ import (
 	"fenec/engine"
 )
 
-// rewrite is a rewrite of the file under way, as the feed prepared for it.
+// rewrite is a rewrite of the file under way, as the feed prepared for it. The feed itself stays as it is until the
+// rewrite is done, for it may come to nothing.
 type rewrite struct {
-	image    uint64 // the change the new file's image is of
-	keptFrom uint64 // the change behind which everything up to the image has been copied
+	image  uint64 // the change the new file's image is of
+	kept   []span // copies of the latest blocks up to the image
+	copied int64  // bytes of them that were not copies before
 }
 
 // Rewriting is engine.Feed's: it copies what the file is about to lose, the latest first, as much as the feed may keep.
+// Blocks land meanwhile. They come after the image, and the spans copied end there.
 func (f *Feed) Rewriting(seq uint64) {
+	spans := f.upTo(seq)
+	kept := int64(0)
+	from := len(spans)
+	for from > 0 && kept+int64(len(spans[from-1].data)) <= f.keep {
+		from--
+		kept += int64(len(spans[from].data))
+	}
+	copies := rewrite{image: seq, kept: slices.Clone(spans[from:])} // which keeps nothing alive of the spans before
+	for i := range copies.kept {
+		if s := &copies.kept[i]; !s.own {
+			s.data, s.own, s.ticket = slices.Clone(s.data), true, 0
+			copies.copied += int64(len(s.data))
+		}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.split(seq)
-	f.rewrite = rewrite{image: seq, keptFrom: seq}
-	kept := int64(0)
-	for i := f.after(seq) - 1; i >= 0; i-- {
-		if kept += int64(len(f.spans[i].data)); kept > f.keep {
-			f.forget(i + 1)
-			return
-		}
-		if !f.copyOut(i) {
-			return
-		}
-		f.rewrite.keptFrom = f.spans[i].before
-	}
+	f.rewrite = copies
 }
 
-// copyOut makes the data of a span the feed's own. It lets go of the lock meanwhile: blocks may land behind that span,
-// and only where the disk fails may it be gone then.
-func (f *Feed) copyOut(i int) bool {
-	data := f.spans[i].data
-	if f.spans[i].own {
-		return true
-	}
-	f.mu.Unlock()
-	own := slices.Clone(data)
+// upTo is the spans up to a change, which is the end of a block.
+func (f *Feed) upTo(seq uint64) []span {
 	f.mu.Lock()
-	if i >= len(f.spans) || len(f.spans[i].data) != len(own) {
-		return false
+	defer f.mu.Unlock()
+	n := f.after(seq)
+	spans := slices.Clone(f.spans[:n])
+	if n < len(f.spans) && f.spans[n].before < seq {
+		s := f.spans[n]
+		s.cut(s.blocksUpTo(seq))
+		spans = append(spans, s)
 	}
-	f.spans[i].data, f.spans[i].own = own, true
-	f.own += int64(len(own))
-	return true
+	return spans
 }
 
-// forget lets go of the copies among the first n spans, which are the oldest of all.
-func (f *Feed) forget(n int) {
-	i := 0
-	for i < n && f.spans[i].own {
-		f.dropped(&f.spans[i])
-		i++
-	}
-	if i > 0 {
-		f.first = f.spans[i-1].after
-		f.spans = slices.Delete(f.spans, 0, i)
-	}
-}
-
-// dropped counts a span out.
-func (f *Feed) dropped(s *span) {
-	if s.own {
-		f.own -= int64(len(s.data))
-	}
+// Abandoned is engine.Feed's: the copies made for the rewrite are let go of.
+func (f *Feed) Abandoned() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rewrite = rewrite{}
 }
 
 // Rewritten is engine.Feed's: of what came before the new file's image only the copies stay, and what came after it is
@@ -74,20 +62,16 @@ func (f *Feed) dropped(s *span) {
 func (f *Feed) Rewritten(segments [][]byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var spans []span
-	f.own, f.first = 0, f.rewrite.image
-	for _, s := range f.spans {
-		if s.before >= f.rewrite.keptFrom && s.after <= f.rewrite.image {
-			if len(spans) == 0 {
-				f.first = s.before
-			}
-			s.ticket = 0
-			spans = append(spans, s)
-			f.own += int64(len(s.data))
-		}
-	}
-	f.spans, f.inherited = spans, false
 	before := f.rewrite.image
+	f.spans, f.inherited = f.rewrite.kept, false
+	f.rewrite = rewrite{}
+	f.own, f.first = 0, before
+	for i := range f.spans {
+		f.own += int64(len(f.spans[i].data))
+	}
+	if len(f.spans) > 0 {
+		f.first = f.spans[0].before
+	}
 	for i, segment := range segments { // numbers that no segment of the database has
 		for at := 0; at < len(segment); {
 			r := engine.RecordAt(segment[at:])

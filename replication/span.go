@@ -1,7 +1,6 @@
 package replication
 
 import (
-	"slices"
 	"sort"
 	"unsafe"
 
@@ -135,29 +134,14 @@ func (s *span) cut(n int) {
 	s.data, s.blocks = s.data[:size:size], n
 }
 
-// split divides the span that has blocks on either side of a change, which is the end of one.
-func (f *Feed) split(seq uint64) {
-	i := f.after(seq)
-	if i == len(f.spans) || f.spans[i].before >= seq {
-		return
-	}
-	head := f.spans[i]
-	n := 0
-	head.each(head.blocks, func(_ uint64, r engine.Record) bool {
+// blocksUpTo is how many blocks of s end at a change or before it.
+func (s *span) blocksUpTo(seq uint64) (n int) {
+	s.each(s.blocks, func(_ uint64, r engine.Record) bool {
 		if r.After() > seq {
 			return false
 		}
 		n++
 		return true
 	})
-	tail := head
-	head.cut(n)
-	tail.before, tail.counted = head.after, false
-	tail.start, tail.data = head.start+len(head.data), tail.data[len(head.data):]
-	tail.blocks -= n
-	if tail.ticket > 0 {
-		tail.ticket += wal.Ticket(n)
-	}
-	f.spans[i] = head
-	f.spans = slices.Insert(f.spans, i+1, tail)
+	return n
 }
