@@ -54,7 +54,11 @@ func (t *table) newDerived(on string, declared doc.Index) *derived {
 
 // follow makes s the schema of t and t.derived what it declares, keeping what is built of the indexes that stay.
 func (t *table) follow(s *doc.Schema) {
+	was := t.ttl
 	t.schema, t.ttl = s, s.TTL()
+	if was != nil && (t.ttl == nil || t.ttl.Slot != was.Slot) {
+		t.forgetEnds()
+	}
 	var declared []*derived
 	declare := func(on string, index doc.Index) {
 		x := t.newDerived(on, index)
@@ -76,6 +80,15 @@ func (t *table) follow(s *doc.Schema) {
 		declare(p.Path, doc.Index{Kind: p.Index})
 	}
 	t.derived = declared
+}
+
+// forgetEnds tells the text indexes that no document has an end, or each another one.
+func (t *table) forgetEnds() {
+	for _, x := range t.derived {
+		if s, ok := x.there().(textIndex); ok {
+			s.ForgetEnds()
+		}
+	}
 }
 
 // like is the index of t that holds what x would; nil where there is none.

@@ -122,6 +122,9 @@ func (t *table) put(id int64, ref uint64) (old uint64, had bool) {
 		t.ids.Set(id, ref)
 		return old, had
 	}
+	if t.ttl != nil {
+		t.moveEnd(before, d)
+	}
 	// An index that is asked for a value while it changes must find the document it holds: the old one until every
 	// entry of it is out, the new one from then on.
 	for _, x := range t.derived {
@@ -151,6 +154,9 @@ func (t *table) remove(id int64) (old uint64, had bool) {
 	}
 	d := t.memory.document(old)
 	t.tell(id)
+	if t.ttl != nil {
+		t.moveEnd(d, nil)
+	}
 	for _, x := range t.derived {
 		if s := x.there(); s != nil {
 			s.remove(x.value(d), id)
@@ -159,6 +165,34 @@ func (t *table) remove(id int64) (old uint64, had bool) {
 	t.ids.Delete(id)
 	t.live -= int64(len(d))
 	return old, true
+}
+
+// moveEnd tells the text indexes, whose statistics leave out what has ended, that a document of a table with a ttl comes, goes
+// or is another now; the one that is not there is nil.
+func (t *table) moveEnd(before, after doc.Document) {
+	for _, x := range t.derived {
+		s, ok := x.there().(textIndex)
+		if !ok {
+			continue
+		}
+		if end, text, ok := x.end(before); ok {
+			s.RemoveEnd(end, text)
+		}
+		if end, text, ok := x.end(after); ok {
+			s.AddEnd(end, text)
+		}
+	}
+}
+
+// end is the time and the text of a document that has both, d being nil for none.
+func (x *derived) end(d doc.Document) (end int64, text []byte, ok bool) {
+	if d == nil {
+		return 0, nil, false
+	}
+	if end, ok = d.Field(x.table.ttl.Slot).Timestamp(); ok {
+		text, ok = d.Field(x.slot).Text()
+	}
+	return end, text, ok
 }
 
 // tell leaves word of a change for the indexes being built.

@@ -1,8 +1,12 @@
 package query
 
 import (
+	"math"
+
 	"fenec/engine/doc"
 	"fenec/engine/fail"
+	"fenec/engine/index"
+	"fenec/engine/index/text"
 	"fenec/engine/query/syntax"
 )
 
@@ -56,17 +60,41 @@ func (c *compiler) match(st *syntax.Match) (*matchPlan, error) {
 	return m, nil
 }
 
-// find puts the best k rows that pass the terms into f.search.hits.
+// find puts the best k rows that pass the terms into f.search.hits. Rows whose ttl is over count in no score.
 func (m *matchPlan) find(f *frame, t Table, k int) error {
-	s := &f.search
-	if !f.ready(t, m.column.name) {
+	s, ttl := &f.search, t.Schema().TTL()
+	if !f.ready(t, m.column.name) || ttl != nil && !f.ready(t, ttl.Name) {
 		return f.take()
 	}
 	x := t.Text(m.column.name)
-	accept := s.filter.begin(f, t, k, x.Len())
-	s.hits = x.Search(f.operands[m.words].value.B, k, accept, s.hits[:0])
+	accept, words := s.filter.begin(f, t, k, x.Len()), f.operands[m.words].value.B
+	if ttl == nil {
+		s.hits = x.Search(words, k, accept, s.hits[:0])
+	} else {
+		s.hits, _ = x.SearchWithout(m.ended(f, t, ttl), words, k, accept, s.hits[:0])
+	}
 	s.match = matchRun{ran: true, found: len(s.hits), filter: s.filter}
 	return f.take()
+}
+
+// ended are the documents whose ttl is over, by their times. Where the run is stopped on the way it has an error.
+func (m *matchPlan) ended(f *frame, t Table, ttl *doc.Field) text.Ended {
+	between := func(after, until int64, fn func(text []byte)) bool {
+		lo := aboveNull
+		if after != math.MinInt64 {
+			lo = index.Bound{Value: doc.TimestampValue(after)}
+		}
+		n := 0
+		t.Sorted(ttl.Name).Range(lo, index.Bound{Value: doc.TimestampValue(until), Inclusive: true}, false, func(id int64) bool {
+			if words, ok := t.Get(id).Field(m.column.slot).Text(); ok {
+				fn(words)
+			}
+			n++
+			return n&(rowsPerCheck-1) != 0 || f.goesOn()
+		})
+		return f.err == nil
+	}
+	return text.Ended{Until: ttl.Deadline(f.now), Between: between}
 }
 
 // matched finds the rows of a match: the best of them, or all where an order of its own says which come first.

@@ -71,8 +71,8 @@ func naiveSparse(rows []map[string]any, weights map[int64]map[int]float64, q map
 	return out
 }
 
-// naiveMatch scores by BM25, word by word, the rows of some that hold a word of a query. All are the documents that make
-// the statistics; words are parted by spaces.
+// naiveMatch scores by BM25, word by word, the rows of some that hold a word of a query. All are the documents that make the
+// statistics; words are parted by spaces.
 func naiveMatch(all, rows []map[string]any, field, query string, k1, b float64) []scored {
 	words := func(row map[string]any) []string {
 		s, _ := row[field].(string)

@@ -197,14 +197,15 @@ func (x *Index) dropTail(t *term) {
 func (x *Index) seal(t *term) {
 	var room [blockSize]occurrence
 	all := x.readTail(t, room[:0])
-	b := block{first: all[0].doc, last: t.last, minLen: t.tailMin, docWidth: 4, avg: float32(x.average())}
+	st := x.statistics(nil)
+	b := block{first: all[0].doc, last: t.last, minLen: t.tailMin, docWidth: 4, avg: float32(st.average())}
 	switch span := b.last - b.first; {
 	case span <= math.MaxUint8:
 		b.docWidth = 1
 	case span <= math.MaxUint16:
 		b.docWidth = 2
 	}
-	s := x.saturation()
+	s := x.saturation(st)
 	for _, o := range all {
 		if length := x.lengths[o.doc]; length != 0 {
 			b.peak = max(b.peak, float32(s.of(o.tf, length)))

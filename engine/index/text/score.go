@@ -16,12 +16,31 @@ import "math"
 // Here it is idf(t)*(k1+1), the weight of a word, times tf/(tf + k1*(...)), the saturation, which is below 1.
 type saturation struct{ base, slope float64 }
 
-func (x *Index) saturation() saturation {
-	return saturation{base: x.o.K1 * (1 - x.o.B), slope: x.o.K1 * x.o.B / x.average()}
+// statistics are what scores depend on beside a document and its terms.
+type statistics struct {
+	live  int   // documents
+	words int64 // of all of them
+}
+
+// statistics are those of the documents but the ones that e counts, nil for none.
+func (x *Index) statistics(e *ended) statistics {
+	if e == nil {
+		return statistics{x.live, x.words}
+	}
+	return statistics{x.live - e.live, x.words - e.words}
 }
 
 // average is the mean number of words of a document.
-func (x *Index) average() float64 { return float64(x.words) / float64(x.live) }
+func (st statistics) average() float64 { return float64(st.words) / float64(st.live) }
+
+// idf is the weight of a term of df documents by how rare it is.
+func (st statistics) idf(df uint32) float64 {
+	return math.Log1p((float64(st.live) - float64(df) + 0.5) / (float64(df) + 0.5))
+}
+
+func (x *Index) saturation(st statistics) saturation {
+	return saturation{base: x.o.K1 * (1 - x.o.B), slope: x.o.K1 * x.o.B / st.average()}
+}
 
 // of is the saturation of a term that is tf times in a document of so many words.
 func (s saturation) of(tf, length uint32) float64 {
@@ -33,9 +52,4 @@ func (s saturation) of(tf, length uint32) float64 {
 func (s saturation) at(length uint32) float64 {
 	// The conversion keeps the product from being fused with the sum, here and not there: equal documents score equal.
 	return s.base + float64(s.slope*float64(length))
-}
-
-// idf is the weight of a term of df documents by how rare it is.
-func (x *Index) idf(df uint32) float64 {
-	return math.Log1p((float64(x.live) - float64(df) + 0.5) / (float64(df) + 0.5))
 }

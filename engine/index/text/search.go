@@ -16,9 +16,11 @@ func (x *Index) Search(query []byte, k int, accept func(id int64) bool, dst []in
 	s := searches.Get().(*search)
 	defer searches.Put(s)
 	s.begin(x, query, k, accept)
+	s.weigh(nil)
 	s.run()
-	s.x, s.accept = nil, nil
-	return s.top.Append(dst)
+	dst = s.top.Append(dst)
+	s.end()
+	return dst
 }
 
 var searches = sync.Pool{New: func() any { return new(search) }}
@@ -65,43 +67,67 @@ type wanted struct {
 // window is how many document numbers are walked at once.
 const window = 1024
 
-// begin sets a search up.
+// begin sets a search up but for what the statistics make of its terms.
 func (s *search) begin(x *Index, query []byte, k int, accept func(id int64) bool) {
-	s.x, s.accept, s.limit = x, accept, math.Inf(-1)
+	s.x, s.accept, s.k, s.limit = x, accept, k, math.Inf(-1)
 	s.tally.reset(x.o)
-	if k > 0 && x.live > 0 {
+	if k > 0 {
 		s.tally.add(query)
-		s.scores, s.average = x.saturation(), x.average()
 	}
+}
+
+// end lets go of what is not the search's own.
+func (s *search) end() { s.x, s.accept = nil, nil }
+
+// weigh finds the terms of the query that there are documents of, and what each weighs by the statistics of the documents but
+// those that e counts, nil for none.
+func (s *search) weigh(e *ended) {
+	x := s.x
+	st := x.statistics(e)
+	s.average, s.scores = st.average(), x.saturation(st)
 	s.wanted = s.wanted[:0]
 	found := 0
 	for i := range s.tally.terms {
-		e := &s.tally.terms[i]
-		if place, ok := x.dict.find(&x.arena, e.hash, s.tally.text[e.from:e.to]); ok {
-			df := x.dict.terms[place].df
-			found += int(df)
-			// The tally of one text has a posting a term.
-			weight := float64(s.tally.postings[i].tf) * x.idf(df) * (x.o.K1 + 1)
-			s.wanted = append(s.wanted, wanted{place, weight})
+		t := &s.tally.terms[i]
+		term := s.tally.text[t.from:t.to]
+		place, ok := x.dict.find(&x.arena, t.hash, term)
+		if !ok {
+			continue
 		}
+		df := x.dict.terms[place].df
+		if e != nil {
+			df -= e.documents(t.hash, term)
+		}
+		if df == 0 {
+			continue
+		}
+		found += int(df)
+		// The tally of one text has a posting a term.
+		weight := float64(s.tally.postings[i].tf) * st.idf(df) * (x.o.K1 + 1)
+		s.wanted = append(s.wanted, wanted{place, weight})
 	}
 	slices.SortStableFunc(s.wanted, func(a, b wanted) int { return cmp.Compare(b.weight, a.weight) })
+	s.k = max(min(s.k, found, st.live), 0)
+	s.hits = slices.Grow(s.hits[:0], s.k)
+	s.top = index.NewTopK(s.k, false, s.hits)
+}
+
+// place puts the cursors before their first postings.
+func (s *search) place() {
 	s.cursors = slices.Grow(s.cursors[:0], len(s.wanted))[:len(s.wanted)]
 	for i, w := range s.wanted {
-		s.cursors[i].begin(s, &x.dict.terms[w.place], w.weight)
+		s.cursors[i].begin(s, &s.x.dict.terms[w.place], w.weight)
 	}
 	s.rest = slices.Grow(s.rest[:0], len(s.cursors)+1)[:len(s.cursors)+1]
 	s.rest[len(s.cursors)] = 0
 	for i := len(s.cursors) - 1; i >= 0; i-- {
 		s.rest[i] = s.rest[i+1] + s.cursors[i].peak
 	}
-	s.k = max(min(k, found, x.live), 0)
-	s.hits = slices.Grow(s.hits[:0], s.k)
-	s.top = index.NewTopK(s.k, false, s.hits)
 }
 
 // run walks the postings.
 func (s *search) run() {
+	s.place()
 	s.foresee()
 	from := uint32(0)
 	for essential := len(s.cursors); ; {

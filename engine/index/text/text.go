@@ -37,17 +37,20 @@ type Index struct {
 	lengths []uint32  // by number, words; 0 of a document that is gone
 	live    int       // documents that are there
 	words   int64     // of all of them
+
+	ended *ended
 }
 
 // New is an empty index.
-func New(o Options) *Index { return &Index{o: o} }
+func New(o Options) *Index { return &Index{o: o, ended: newEnded()} }
 
 // Len is the number of documents: those with at least one word.
 func (x *Index) Len() int { return x.live }
 
 // Bytes is the memory held.
 func (x *Index) Bytes() int64 {
-	return x.dict.bytes() + x.arena.bytes() + x.listBytes() + x.numbers.Bytes() + int64(cap(x.ids))*8 + int64(cap(x.lengths))*4
+	return x.dict.bytes() + x.arena.bytes() + x.listBytes() + x.numbers.Bytes() + int64(cap(x.ids))*8 + int64(cap(x.lengths))*4 +
+		x.ended.bytes()
 }
 
 // tallies are of use to the next text that is entered, removed or looked for.
@@ -107,7 +110,7 @@ func (x *Index) Remove(id int64, text []byte) {
 	x.words -= int64(x.lengths[number])
 	x.lengths[number] = 0
 	if x.live == 0 {
-		*x = *New(x.o)
+		*x = Index{o: x.o, ended: x.ended}
 		return
 	}
 	t := tallies.Get().(*tally)
@@ -147,8 +150,7 @@ func (x *Index) removeFrom(hash, place uint32) {
 
 // renumber writes the index anew, with numbers for the documents that are there alone. Their order stays.
 func (x *Index) renumber() {
-	y := New(x.o)
-	y.live, y.words = x.live, x.words
+	y := &Index{o: x.o, live: x.live, words: x.words, ended: x.ended}
 	y.ids, y.lengths = make([]int64, 0, x.live), make([]uint32, 0, x.live)
 	numbers := make([]uint32, len(x.ids))
 	for number, length := range x.lengths {
