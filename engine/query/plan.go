@@ -34,7 +34,7 @@ type Result struct {
 // Env is what a run is given beside the data.
 type Env struct {
 	Ctx    context.Context // nil for one that never ends
-	Params []doc.Value     // $1 is Params[0]; doc.Untyped is text read by the type it meets
+	Params []doc.Value     // $1 is Params[0]; doc.Untyped is text read by the type it meets; more than the statement uses are fine
 	Now    time.Time       // what now() answers throughout the run
 }
 
@@ -119,7 +119,7 @@ func (p *Plan) Compact() (collection string, ok bool) {
 // Run runs the plan over s, a Writer where p.Writes(), and appends the answer to dst. After an error the
 // caller undoes what was written. env may be used again once Run has returned.
 func (p *Plan) Run(env *Env, s Reader, dst []byte) (Result, error) {
-	if n := len(env.Params); n != p.params {
+	if n := len(env.Params); n < p.params {
 		return Result{}, fail.New(fail.Invalid, "the statement takes %s, got %d", count(p.params, "parameter"), n)
 	}
 	f := p.frame()
