@@ -115,6 +115,7 @@ var benchmarked = []struct {
 	{"range of an index", `get c where m >= $1 and m < $2`, []doc.Value{doc.IntValue(50000), doc.IntValue(50020)}, 20, false},
 	{"group into 100", `get c select g, count(*), sum(n) group g`, nil, 100, true},
 	{"aggregate all", `get c select count(*), sum(n), avg(x), max(s)`, nil, 1, true},
+	{"sum of floats by group", `get c select g, sum(x) group g`, nil, 100, true},
 	{"ends of an index", `get c select min(m), max(m)`, nil, 1, false},
 	{"put", `put c {n: $1, m: 5, x: 2.5, s: $2, b: true}`, []doc.Value{doc.IntValue(5), doc.TextValue([]byte("some text"))}, 1, false},
 	{"put a parameter", `put c $1`, []doc.Value{object(`{"n": 5, "m": 5, "x": 2.5, "s": "some text", "b": true}`)}, 1, false},

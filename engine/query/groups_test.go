@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/big"
 	"slices"
 	"strings"
@@ -234,11 +235,17 @@ func aggregated(a *syntax.Aggregate, rows []map[string]any) (any, error) {
 		return slices.MaxFunc(held, by), nil
 	}
 	if _, float := held[0].(float64); float {
-		sum := 0.0
+		sum, lost := 0.0, 0.0
 		for _, v := range held {
-			sum += v.(float64)
+			x := v.(float64)
+			next := sum + x
+			if math.Abs(sum) < math.Abs(x) {
+				sum, x = x, sum
+			}
+			lost += (sum - next) + x
+			sum = next
 		}
-		if a.Name == "avg" {
+		if sum += lost; a.Name == "avg" {
 			sum /= float64(len(held))
 		}
 		return sum, nil

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"math"
 	"math/big"
 	"math/bits"
 
@@ -112,37 +111,4 @@ func (s *intSum) mean() float64 {
 	sum.Add(sum, new(big.Int).SetUint64(s.lo))
 	mean, _ := new(big.Rat).SetFrac(sum, big.NewInt(s.n)).Float64()
 	return mean
-}
-
-// floatTally adds floats in the order of the rows, which is by id whichever way they were found.
-type floatTally struct {
-	column *column
-	mean   bool
-	sums   []floatSum
-}
-
-type floatSum struct {
-	n   int64 // values that are not null
-	sum float64
-}
-
-func (t *floatTally) open() { t.sums = append(t.sums, floatSum{}) }
-
-func (t *floatTally) add(group int, d doc.Document) {
-	if x, ok := d.Field(t.column.slot).Float(); ok {
-		s := &t.sums[group]
-		s.n++
-		s.sum += x
-	}
-}
-
-func (t *floatTally) value(group int) (doc.Value, bool) {
-	s := t.sums[group]
-	if s.n == 0 {
-		return doc.Value{}, true
-	}
-	if t.mean {
-		s.sum /= float64(s.n)
-	}
-	return doc.FloatValue(s.sum), !math.IsInf(s.sum, 0) && !math.IsNaN(s.sum)
 }
