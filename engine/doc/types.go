@@ -91,7 +91,7 @@ func (t Type) Append(dst []byte, v Value, what string) ([]byte, error) {
 	case t.Kind == TypeJSON:
 		return appendPlain(dst, v, what)
 	case t.Kind == TypeList:
-		return t.appendList(dst, v, what)
+		return t.appendList(dst, v, what, Type.Append)
 	case t.Kind == TypeVector:
 		return t.appendVector(dst, v, what)
 	case t.Kind == TypeSparse:
@@ -177,8 +177,8 @@ func toBool(v Value) (Value, bool) {
 	return v, v.Kind == Bool
 }
 
-// read is Untyped text as a number where it is one.
-func read(v Value) Value {
+// Number is v, but that Untyped text which spells a number is that number.
+func (v Value) Number() Value {
 	if v.Kind == Untyped {
 		if n, err := ParseNumber(v.B); err == nil {
 			return n
@@ -191,7 +191,7 @@ func (t Type) toInt(v Value, what string) (Value, error) {
 	if v.Kind == Int {
 		return v, nil
 	}
-	number := read(v)
+	number := v.Number()
 	if n, ok := number.Int64(); ok {
 		return IntValue(n), nil
 	}
@@ -202,7 +202,7 @@ func (t Type) toInt(v Value, what string) (Value, error) {
 }
 
 func (t Type) toFloat(v Value, what string) (Value, error) {
-	number := read(v)
+	number := v.Number()
 	if !number.IsNumber() {
 		return Value{}, t.wants(v, what)
 	}
@@ -259,7 +259,7 @@ func (t Type) toTimestamp(v Value, what string) (Value, error) {
 	if v.Kind == Timestamp {
 		return v, nil
 	}
-	number := read(v)
+	number := v.Number()
 	if n, ok := number.Int64(); ok {
 		return TimestampValue(n), nil
 	}
@@ -271,8 +271,8 @@ func (t Type) toTimestamp(v Value, what string) (Value, error) {
 	return Value{}, fail.New(fail.Invalid, "%s wants timestamp as ISO-8601 text or milliseconds, got %s", what, describe(v))
 }
 
-// appendList encodes a list of which every element is of the type's element type; null is no element.
-func (t Type) appendList(dst []byte, v Value, what string) ([]byte, error) {
+// appendList encodes a list, each element by encode as one of the type's element type; null is no element.
+func (t Type) appendList(dst []byte, v Value, what string, encode func(t Type, dst []byte, v Value, what string) ([]byte, error)) ([]byte, error) {
 	if v.Kind == Untyped {
 		raw, err := ParseJSON(nil, v.B)
 		if err != nil {
@@ -294,7 +294,7 @@ func (t Type) appendList(dst []byte, v Value, what string) ([]byte, error) {
 			return false
 		}
 		var out []byte
-		if out, err = elem.Append(dst, e.Value(), "an element of "+what); err == nil {
+		if out, err = encode(elem, dst, e.Value(), "an element of "+what); err == nil {
 			dst = out
 		}
 		return err == nil

@@ -9,10 +9,14 @@ import (
 // bounds is the range of a column's values that make a relation with the operand true. Nulls make none
 // true, and in a json path only values of the operand's family do. != has no range.
 func bounds(rel relation, typ doc.Type, o *operand) (lo, hi index.Bound) {
-	if whole(typ) {
+	switch {
+	case whole(typ):
 		kind := kindOf(typ)
 		return index.Bound{Value: doc.Value{Kind: kind, N: uint64(o.first)}, Inclusive: true},
 			index.Bound{Value: doc.Value{Kind: kind, N: uint64(o.last)}, Inclusive: true}
+	case typ.Kind == doc.TypeFloat:
+		return index.Bound{Value: doc.FloatValue(o.low), Inclusive: true},
+			index.Bound{Value: doc.FloatValue(o.high), Inclusive: true}
 	}
 	at := index.Bound{Value: o.value, Inclusive: rel&equal != 0}
 	switch {

@@ -13,12 +13,14 @@ import (
 
 // operand is the constant side of a comparison with a column, made once a run.
 type operand struct {
-	value  doc.Value      // converted to the column's type
+	value  doc.Value      // as the column's type compares with it
 	null   bool           // the constant is null: the comparison is unknown
 	first  int64          // of an int, timestamp or id column: the least value that makes the relation true,
 	last   int64          // and the greatest; of != those that make it false
+	low    float64        // first and
+	high   float64        // last of a float column
 	values []doc.Value    // of in: the members but null, ascending, none twice
-	ints   []int64        // of in on an int, timestamp or id column: the same members
+	ints   []int64        // of in on an int, timestamp or id column: the members that such a column can hold
 	folded []byte         // of ~: the text, folded
 	key    []byte         // of < <= > >= on a column with a collation: that of the text
 	scorer *vector.Scorer // of cosine, l2 and dot: against value
@@ -178,7 +180,7 @@ func related(rel relation, by collation.Collation, v, w doc.Value) truth {
 	return truthOf(rel.holds(doc.CompareBy(by, v, w)))
 }
 
-// bindRelation converts a comparison's constant to the column's type and finds the values that make the
+// bindRelation reads a comparison's constant as the column's type compares with it, and finds the values that make the
 // relation true.
 func bindRelation(rel relation, col *column, constant node) func(*frame, *operand) error {
 	given, pos := constant.given(), constant.pos
@@ -191,16 +193,19 @@ func bindRelation(rel relation, col *column, constant node) func(*frame, *operan
 			o.null = true
 			return nil
 		}
-		if whole(col.typ) && !rel.equality() && fraction(v) {
-			o.first, o.last = between(rel, v)
+		if number := v.Number(); col.typ.Kind == doc.TypeTimestamp && !rel.equality() && fraction(number) {
+			o.value = number // of milliseconds
 		} else {
 			var err error
-			if o.value, err = col.typ.Convert(v, col.what); err != nil {
+			if o.value, err = col.typ.Comparand(v, col.what); err != nil {
 				return placed(pos, err)
 			}
-			if whole(col.typ) {
-				o.first, o.last = reach(rel, int64(o.value.N))
-			}
+		}
+		switch {
+		case whole(col.typ):
+			o.first, o.last = intRange(rel, o.value)
+		case col.typ.Kind == doc.TypeFloat:
+			o.low, o.high = floatRange(rel, o.value)
 		}
 		if col.collate != collation.None && !rel.equality() {
 			o.key = col.collate.AppendKey(o.key[:0], o.value.B)
@@ -213,8 +218,52 @@ func bindRelation(rel relation, col *column, constant node) func(*frame, *operan
 // whole reports whether a type's values are int64s.
 func whole(t doc.Type) bool { return t.Kind == doc.TypeInt || t.Kind == doc.TypeTimestamp }
 
-// fraction reports whether v is a number that is no int.
+// fraction reports whether v is a number that may be no int64.
 func fraction(v doc.Value) bool { return v.Kind == doc.Float || v.Kind == doc.Decimal }
+
+// wholeOf is an int, or the milliseconds of a timestamp, or a number equal to an int64.
+func wholeOf(v doc.Value) (n int64, ok bool) {
+	if v.Kind == doc.Timestamp {
+		return v.Int(), true
+	}
+	return v.Int64()
+}
+
+// intRange is the range of int64s related to v, an int64 or another number; of != the range that is not. No int64 is
+// first > last.
+func intRange(rel relation, v doc.Value) (first, last int64) {
+	n, ok := wholeOf(v)
+	switch {
+	case ok:
+		return reach(rel, n)
+	case rel.equality():
+		return 1, 0
+	}
+	return between(rel, v)
+}
+
+// floatRange is the range of floats related to a number; of != the range that is not. No float is low > high.
+func floatRange(rel relation, v doc.Value) (low, high float64) {
+	x := v.Float64()
+	low, high = x, x
+	// From here on low is the least float that is greater than the number, or equal to it if the relation includes
+	// equal; high is the greatest that is less. A number that is no float lies between the two.
+	c := doc.Compare(v, doc.FloatValue(x))
+	if c < 0 || c == 0 && rel == less {
+		high = math.Nextafter(x, math.Inf(-1))
+	}
+	if c > 0 || c == 0 && rel == greater {
+		low = math.Nextafter(x, math.Inf(1))
+	}
+	switch {
+	case rel.equality():
+	case rel&less != 0:
+		low = math.Inf(-1)
+	default:
+		high = math.Inf(1)
+	}
+	return low, high
+}
 
 // reach is the range of int64s related to n; of != the range that is not. No int64 is first > last.
 func reach(rel relation, n int64) (first, last int64) {

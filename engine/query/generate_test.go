@@ -218,7 +218,10 @@ func (g generator) comparison(depth int) string {
 	case 10:
 		return g.pick("text", "s", "u", "j.v", "j.w") + " ~ " + g.pick("sub", spelled(g.textValue()), "lower(s)", "u")
 	case 11:
-		return g.pick("list", "l has "+g.pick("item", spelled(g.int()), "n", "1.0"), "j.v has "+g.scalar(), "j has 1")
+		if g.chance("constant item", 40) {
+			return "l has " + g.constant(g.numberValue())
+		}
+		return g.pick("list", "l has n", "l has 1.0", "j.v has "+g.scalar(), "j has 1")
 	case 12:
 		return g.pick("flag", "b", "b = true", "b != true", "b = false", "j.v", "true")
 	}
@@ -230,7 +233,7 @@ func (g generator) innerMembership() string {
 	number := g.pick("numbers", "n", "m", "x", "id")
 	pair := g.pick("in", number+" in n", number+" in x", "m + 0 in m", "s in u", "lower(s) in s", "t in t", "j.v in n", "j.v in t", "j.w in j", "n in j.v", "s in j.w", "j in s", "b in b")
 	x, f, _ := strings.Cut(pair, " in ")
-	rest := g.pick("inner", "", "", " where m > 1", " where n is not null order n desc limit 3", " where m in (get c select n)", " where id > 3 order m limit 2 offset 1")
+	rest := g.pick("inner", "", "", " where m > 1", " where n is not null order n desc limit 3", " where m in (get c select n)", " where id > 3 order m limit 2 offset 1", " where id < 0")
 	if g.chance("greatest", 10) && !strings.Contains(f, ".") && !strings.Contains(rest, "limit") {
 		f = "max(" + f + ")"
 	}
@@ -241,12 +244,12 @@ func (g generator) membership() string {
 	if g.chance("inner get", 25) {
 		return g.innerMembership()
 	}
-	column, item := "n", func() string { return spelled(g.int()) }
+	column, item := "n", func() string { return g.constant(g.numberValue()) }
 	switch g.pick("in", "n", "m", "x", "s", "u", "t", "j", "id") {
 	case "m":
-		column, item = "m", func() string { return g.pick("item", "0", "1.0", "2", "3") }
+		column, item = "m", func() string { return g.pick("item", "0", "1.0", "2", "2.5", "3") }
 	case "x":
-		column, item = "x", func() string { return g.constant(g.float()) }
+		column, item = "x", func() string { return g.constant(g.numberValue()) }
 	case "s":
 		column, item = "s", func() string { return g.constant(g.textValue()) }
 	case "u":

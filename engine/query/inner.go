@@ -64,8 +64,8 @@ func (in *innerPlan) kind() doc.Kind {
 	return in.get.show.items[0].kind
 }
 
-// members runs the get and makes its values the members of an in: those that a field of the type can hold,
-// where there is a field, for the others equal none of its values.
+// members runs the get and makes its values the members of an in, as a field of the type compares with them where
+// there is a field.
 func (in *innerPlan) members(f *frame, o *operand, typ doc.Type) error {
 	kind := kindOf(typ)
 	n := 0
@@ -76,14 +76,10 @@ func (in *innerPlan) members(f *frame, o *operand, typ doc.Type) error {
 		if n++; n > MaxInner {
 			return errorAt(fail.Invalid, in.pos, "the inner get of in answers more than %s values", strconv.Itoa(MaxInner))
 		}
-		if typ.Kind != 0 {
-			if kind != doc.Untyped && !alike(v.Kind, kind) {
-				return nil
-			}
-			var err error
-			if v, err = typ.Convert(v, "the value"); err != nil {
-				return nil // a number that the field's type has not
-			}
+		if typ.Kind != 0 && (kind == doc.Untyped || alike(v.Kind, kind)) {
+			if c, err := typ.Comparand(v, "the value"); err == nil {
+				v = c
+			} // else it equals none of the field's values
 		}
 		if v.B != nil {
 			start := len(f.arena)

@@ -22,10 +22,12 @@ func (c *compiler) in(x, y node, pos syntax.Pos) (node, *probe, error) {
 	a, b := x.eval, y.eval
 	test := func(f *frame) truth {
 		v, w := a(f), b(f)
-		if v.Kind == doc.Null || w.Kind == doc.Null {
+		switch {
+		case w.Kind == doc.List && doc.Raw(w.B).Count() == 0:
+			return no // of a null too
+		case v.Kind == doc.Null || w.Kind == doc.Null:
 			return unknown
-		}
-		if w.Kind != doc.List {
+		case w.Kind != doc.List:
 			f.fail(y.pos, "in wants a list, got %s", w.Kind)
 			return unknown
 		}
@@ -55,14 +57,12 @@ func (c *compiler) memberOf(x node, items []node, pos syntax.Pos) node {
 	}
 	eval := x.eval
 	return predicate(func(f *frame) truth {
-		if eval(f).Kind == doc.Null {
-			return unknown
-		}
+		eval(f) // which may fail
 		return no
 	}, constant, pos)
 }
 
-// bindMembers makes a list of constants the sorted values of the column's type.
+// bindMembers makes a list of constants the sorted values that the column's type compares with.
 func bindMembers(col *column, list node) func(*frame, *operand) error {
 	return func(f *frame, o *operand) error {
 		add := func(v doc.Value, pos syntax.Pos) error {
@@ -70,7 +70,7 @@ func bindMembers(col *column, list node) func(*frame, *operand) error {
 				o.null = true
 				return nil
 			}
-			v, err := col.typ.Convert(v, col.what)
+			v, err := col.typ.Comparand(v, col.what)
 			if err != nil {
 				return placed(pos, err)
 			}
@@ -91,7 +91,9 @@ func (o *operand) settle(whole bool) {
 	o.values = slices.CompactFunc(o.values, doc.Equal)
 	if whole {
 		for _, v := range o.values {
-			o.ints = append(o.ints, v.Int())
+			if n, ok := wholeOf(v); ok {
+				o.ints = append(o.ints, n)
+			}
 		}
 	}
 }
@@ -156,7 +158,7 @@ func (c *compiler) has(x, y node, pos syntax.Pos) (node, error) {
 	return predicate(test, x.constant && y.constant, pos), nil
 }
 
-// bindElement converts a constant to the type of a list column's elements.
+// bindElement reads a constant as the elements of a list column compare with it.
 func bindElement(col *column, constant node) func(*frame, *operand) error {
 	typ := doc.Type{Kind: doc.TypeJSON}
 	if col.typ.Kind == doc.TypeList {
@@ -169,7 +171,7 @@ func bindElement(col *column, constant node) func(*frame, *operand) error {
 			return err
 		}
 		var err error
-		o.value, err = typ.Convert(v, col.what)
+		o.value, err = typ.Comparand(v, col.what)
 		return placed(pos, err)
 	}
 }

@@ -2,7 +2,6 @@ package query
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
 
 	"fenec/engine/collation"
@@ -67,13 +66,14 @@ func timestampTest(slot int, rel relation, i int) testFunc {
 }
 
 func floatTest(slot int, rel relation, i int) testFunc {
+	inside := rel != less|greater
 	return func(f *frame) truth {
 		o := &f.operands[i]
 		x, ok := f.doc.Field(slot).Float()
 		if !ok || o.null {
 			return unknown
 		}
-		return truthOf(rel.holds(cmp.Compare(x, o.value.Float())))
+		return truthOf((x >= o.low && x <= o.high) == inside)
 	}
 }
 
@@ -148,8 +148,8 @@ func jsonTest(col *column, rel relation, i int) testFunc {
 	}
 }
 
-// memberTest asks whether a column's value is among the values of the run's operand i. A null among the
-// list's members, which operand.null tells, makes every other answer unknown.
+// memberTest asks whether a column's value is among the values of the run's operand i. A null among the list's
+// members, which operand.null holds, makes every other answer unknown.
 func memberTest(col *column, i int) testFunc {
 	eval := col.eval()
 	if !whole(col.typ) {
@@ -159,7 +159,7 @@ func memberTest(col *column, i int) testFunc {
 		o := &f.operands[i]
 		v := eval(f)
 		if v.Kind == doc.Null {
-			return unknown
+			return o.nullMember()
 		}
 		_, found := slices.BinarySearch(o.ints, v.Int())
 		return member(found, o.null)
@@ -172,11 +172,19 @@ func memberOf(eval evalFunc, i int) testFunc {
 		o := &f.operands[i]
 		v := eval(f)
 		if v.Kind == doc.Null {
-			return unknown
+			return o.nullMember()
 		}
 		_, found := slices.BinarySearchFunc(o.values, v, doc.Compare)
 		return member(found, o.null)
 	}
+}
+
+// nullMember is the answer of `in` for a null. Nothing is in an empty list, whatever the null stands for.
+func (o *operand) nullMember() truth {
+	if len(o.values) == 0 && !o.null {
+		return no
+	}
+	return unknown
 }
 
 // member is the answer of `in` for a value that is not null.

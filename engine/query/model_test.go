@@ -39,23 +39,36 @@ func showAll(rows []map[string]any) string {
 
 // stored is a value as a field of the type keeps it.
 func stored(v any, typ string) (any, error) {
-	v, err := convert(v, typ, false)
+	v, err := convert(v, typ)
 	if err != nil || v == nil {
 		return nil, err
 	}
 	switch typ {
 	case "int":
-		return rat(v).Num().Int64(), nil
+		return storedInt(v)
+	case "float":
+		x, _ := rat(v).Float64()
+		return x, nil
 	case "[int]":
 		list := slices.Clone(v.([]any))
 		for i := range list {
-			list[i] = rat(list[i]).Num().Int64()
+			if list[i], err = storedInt(list[i]); err != nil {
+				return nil, err
+			}
 		}
 		return list, nil
 	case "json":
 		return normal(copied(v)), nil
 	}
 	return v, nil
+}
+
+// storedInt is a number as an int field keeps it.
+func storedInt(v any) (any, error) {
+	if r := rat(v); r.IsInt() && r.Num().IsInt64() {
+		return r.Num().Int64(), nil
+	}
+	return nil, errNaive
 }
 
 func copied(v any) any {

@@ -205,8 +205,9 @@ func (n *naive) typeOf(e syntax.Expr) string {
 	return n.types[p.Parts[0]]
 }
 
-// convert reads a constant that meets a field as the field's type.
-func convert(v any, typ string, ordered bool) (any, error) {
+// convert reads a constant that meets a field as the field's type compares with it: a number that meets numbers stays
+// what it is.
+func convert(v any, typ string) (any, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -216,20 +217,11 @@ func convert(v any, typ string, ordered bool) (any, error) {
 		return v, nil
 	case "json":
 		return plain(v), nil
-	case "int":
+	case "int", "float":
 		if r == nil || isMoment(v) {
 			return nil, errNaive
 		}
-		if ordered || r.IsInt() && r.Num().IsInt64() {
-			return v, nil
-		}
-		return nil, errNaive
-	case "float":
-		if r == nil || isMoment(v) {
-			return nil, errNaive
-		}
-		x, _ := r.Float64()
-		return x, nil
+		return v, nil
 	case "timestamp":
 		switch v := v.(type) {
 		case moment:
@@ -260,7 +252,7 @@ func convert(v any, typ string, ordered bool) (any, error) {
 			return nil, errNaive
 		}
 		for _, e := range list {
-			if c, err := convert(e, "int", false); err != nil || c == nil {
+			if c, err := convert(e, "int"); err != nil || c == nil {
 				return nil, errNaive
 			}
 		}
@@ -299,11 +291,10 @@ func (n *naive) operands(e *syntax.Binary) (a, b any, err error) {
 	if b, err = n.eval(e.Y); err != nil {
 		return nil, nil, err
 	}
-	ordered := e.Op != syntax.Eq && e.Op != syntax.Ne
 	if constant(e.Y) {
-		b, err = convert(b, n.typeOf(e.X), ordered)
+		b, err = convert(b, n.typeOf(e.X))
 	} else if constant(e.X) {
-		a, err = convert(a, n.typeOf(e.Y), ordered)
+		a, err = convert(a, n.typeOf(e.Y))
 	}
 	return a, b, err
 }
@@ -375,7 +366,7 @@ func (n *naive) in(e *syntax.Binary) (any, error) {
 			return nil, err
 		}
 		if constant(item) {
-			if v, err = convert(v, n.typeOf(e.X), false); err != nil {
+			if v, err = convert(v, n.typeOf(e.X)); err != nil {
 				return nil, err
 			}
 		}
@@ -385,9 +376,6 @@ func (n *naive) in(e *syntax.Binary) (any, error) {
 		case nil:
 			out = nil
 		}
-	}
-	if x == nil {
-		return nil, nil
 	}
 	return out, nil
 }
@@ -411,11 +399,12 @@ func (n *naive) inInner(e *syntax.Binary, get *syntax.Get, x any) (any, error) {
 			values = append(values, (&naive{row: row}).path(get.Select[0].Expr.(*syntax.Path)))
 		}
 	}
-	if x == nil {
+	values = slices.DeleteFunc(values, func(v any) bool { return v == nil })
+	if x == nil && len(values) > 0 {
 		return nil, nil
 	}
 	for _, v := range values {
-		if v, err := convert(v, n.typeOf(e.X), false); err == nil && v != nil && order(x, v) == 0 {
+		if v, err := convert(v, n.typeOf(e.X)); err == nil && x != nil && order(x, v) == 0 {
 			return true, nil
 		}
 	}
@@ -432,7 +421,7 @@ func (n *naive) holds(e *syntax.Binary) (any, error) {
 		return nil, err
 	}
 	if typ := n.typeOf(e.X); e.Op == syntax.Has && constant(e.Y) {
-		if b, err = convert(b, strings.Trim(typ, "[]"), false); err != nil {
+		if b, err = convert(b, strings.Trim(typ, "[]")); err != nil {
 			return nil, err
 		}
 	}
@@ -507,7 +496,7 @@ func (n *naive) call(e *syntax.Call) (any, error) {
 			return math.Round(v), nil
 		}
 	case "timestamp":
-		return convert(args[0], "timestamp", false)
+		return convert(args[0], "timestamp")
 	case "bucket":
 		t, ok := args[0].(moment)
 		span, also := args[1].(int64)
