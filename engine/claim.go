@@ -19,7 +19,7 @@ type Claim struct {
 	// Line is the same for claims of which one finds something to write exactly if the others do.
 	Line string
 
-	parts []claimPart // of the sets and dels
+	parts []claimPart // of the sets and dels, and of the gets that require
 }
 
 type claimPart struct {
@@ -32,12 +32,14 @@ type claimPart struct {
 // which statement.
 func (db *DB) Claim(sts []Statement) (c *Claim, at int, err error) {
 	c = &Claim{}
+	writes := false
 	for i, st := range sts {
 		s, err := db.statements.parse(st.Text)
 		if err != nil {
 			return nil, i, err
 		}
-		if !s.writes() {
+		writes = writes || s.writes()
+		if !s.writes() && !s.requires() {
 			continue
 		}
 		part := claimPart{s, st.Params}
@@ -46,7 +48,7 @@ func (db *DB) Claim(sts []Statement) (c *Claim, at int, err error) {
 		}
 		c.parts = append(c.parts, part)
 	}
-	if len(c.parts) == 0 {
+	if !writes {
 		return nil, 0, nil
 	}
 	c.Line = c.line()
@@ -98,15 +100,15 @@ func (db *DB) checkPart(p *claimPart) error {
 	return err
 }
 
-// waiting is what there is to know of a set or del that waits, made once.
+// waiting is what there is to know of a statement that waits, made once.
 type waiting struct {
-	line   string   // the collection, the condition, the limit and the require
+	line   string   // of a set or del: the collection, the condition, the limit and the require
 	params []int    // of those, from 1
 	timed  bool     // the time alone can make it find something
 	names  []string // of the collections whose changes matter
 }
 
-// wait is what there is to know of s as a set or del that waits.
+// wait is what there is to know of s as a statement that waits.
 func (s *statement) wait() *waiting {
 	w := s.waiting.Load()
 	if w == nil {
@@ -117,6 +119,14 @@ func (s *statement) wait() *waiting {
 }
 
 func newWaiting(tree syntax.Statement) *waiting {
+	if get, ok := tree.(*syntax.Get); ok {
+		w := &waiting{names: []string{get.Collection.Text}, timed: true}
+		if len(get.Lookups) > 0 {
+			w.names = []string{everywhere}
+		}
+		syntax.Inspect(get.Where, w.note)
+		return w
+	}
 	del := &syntax.Delete{}
 	switch st := tree.(type) { // what is neither is refused where its condition is read
 	case *syntax.Set:
@@ -125,20 +135,22 @@ func newWaiting(tree syntax.Statement) *waiting {
 		del.Collection, del.Where, del.Limit, del.Require = st.Collection, st.Where, st.Limit, st.Require
 	}
 	w := &waiting{line: del.String(), names: []string{del.Collection.Text}, timed: del.Require != nil}
-	note := func(e syntax.Expr) {
-		switch e := e.(type) {
-		case *syntax.Param:
-			w.params = append(w.params, e.N)
-		case *syntax.InnerGet:
-			w.names, w.timed = []string{everywhere}, true
-		case *syntax.Call:
-			w.timed = w.timed || e.Name == "now"
-		}
-	}
-	syntax.Inspect(del.Where, note)
-	syntax.Inspect(del.Limit, note)
-	syntax.Inspect(del.Require, note)
+	syntax.Inspect(del.Where, w.note)
+	syntax.Inspect(del.Limit, w.note)
+	syntax.Inspect(del.Require, w.note)
 	return w
+}
+
+// note keeps what an expression of the statement says of it.
+func (w *waiting) note(e syntax.Expr) {
+	switch e := e.(type) {
+	case *syntax.Param:
+		w.params = append(w.params, e.N)
+	case *syntax.InnerGet:
+		w.names, w.timed = []string{everywhere}, true
+	case *syntax.Call:
+		w.timed = w.timed || e.Name == "now"
+	}
 }
 
 // plannedDue is a query.Due and the schemas it was made for.
@@ -147,7 +159,7 @@ type plannedDue struct {
 	version uint64
 }
 
-// due is when a set or del may find something, planned for the schemas of r as they are, which the caller's lock keeps so.
+// due is when a statement that waits may find something, planned for the schemas of r as they are, which the caller's lock keeps so.
 func (s *statement) due(r query.Reader) (*query.Due, error) {
 	version := r.SchemaVersion()
 	if p := s.plannedDue.Load(); p != nil && p.version == version {

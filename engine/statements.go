@@ -105,6 +105,12 @@ func (s *statement) compacts() bool {
 	return ok
 }
 
+// requires reports whether the statement is a get that must have so many rows.
+func (s *statement) requires() bool {
+	get, ok := s.tree.(*syntax.Get)
+	return ok && get.Require != nil
+}
+
 // writes tells a statement that changes the database.
 func (s *statement) writes() bool {
 	switch s.tree.(type) {

@@ -90,6 +90,7 @@ func (c *call) readQuery(allowed keys) error {
 
 var (
 	ampersand = []byte("&")
+	space     = []byte(" ")
 	equals    = []byte("=")
 	comma     = []byte(",")
 )
@@ -170,7 +171,7 @@ func (c *call) clause(which keys, value []byte) (err error) {
 	return err
 }
 
-// readSelect reads `a,b.c,sum(d)`, or `*`.
+// readSelect reads `a,b.c,sum(d),count(distinct e)`, or `*`.
 func (c *call) readSelect(list []byte) error {
 	if string(list) == "*" {
 		return nil
@@ -291,10 +292,13 @@ func checkColumn(where string, item []byte) error {
 		closed = false
 	}
 	if !closed {
-		return fail.New(fail.Invalid, "%s wants fields, paths and aggregates (count, sum, avg, min or max of a field), got %s", where, quoted(item))
+		return fail.New(fail.Invalid, "%s wants fields, paths and aggregates (count, sum, avg, min or max of a field, count(distinct field)), got %s", where, quoted(item))
 	}
 	if arg = arg[:len(arg)-1]; string(arg) == "*" {
 		return nil // of count; the statement is told which
+	}
+	if word, field, found := bytes.Cut(arg, space); found && strings.EqualFold(string(word), "distinct") {
+		arg = bytes.TrimLeft(field, " ") // of count; the statement is told which
 	}
 	return checkField(clipped(name), arg)
 }

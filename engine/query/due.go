@@ -10,8 +10,8 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// Due tells when a set or del that found nothing to write may find something: which documents its condition holds for,
-// and from when on where that is up to the time.
+// Due tells when a set or del that found nothing to write, or a get whose require was not met, may fare otherwise: which
+// documents its condition holds for, and from when on where that is up to the time.
 //
 // The time makes a condition true only by comparisons of a field with now(), plus or minus a number; each of them flips
 // at times known from the document. So the first time at which a condition comes to hold for a document is one of those
@@ -34,8 +34,8 @@ type flip struct {
 	side   evalFunc // what the field is compared with
 }
 
-// PrepareDue compiles the condition of a set or del, as Prepare does the statement, and is good for as long as a Plan.
-// Other statements are fail.Invalid, and so is a condition that reads the time otherwise.
+// PrepareDue compiles the condition of a set, a del or a get with require, as Prepare does the statement, and is good for
+// as long as a Plan. Other statements are fail.Invalid, and so is a condition that reads the time otherwise.
 func PrepareDue(st syntax.Statement, r Reader) (*Due, error) {
 	name, where, require, err := conditionOf(st)
 	if err != nil {
@@ -50,6 +50,12 @@ func PrepareDue(st syntax.Statement, r Reader) (*Due, error) {
 	timed, inner, err := readsOfTime(where)
 	if err != nil {
 		return nil, err
+	}
+	if get, ok := st.(*syntax.Get); ok {
+		inner = inner || len(get.Lookups) > 0
+		if err := timeBehind(get); err != nil {
+			return nil, err
+		}
 	}
 	x.inner, x.loose = inner, x.loose || inner
 	p, err := c.picker(where, nil, nil, nil)
@@ -91,13 +97,17 @@ func (x *Due) splitTerms(p *picker) {
 	}
 }
 
-// conditionOf is what a set or del says of its documents.
+// conditionOf is what a statement that waits says of its documents.
 func conditionOf(st syntax.Statement) (name syntax.Name, where syntax.Expr, require bool, err error) {
 	switch st := st.(type) {
 	case *syntax.Set:
 		return st.Collection, st.Where, st.Require != nil, nil
 	case *syntax.Delete:
 		return st.Collection, st.Where, st.Require != nil, nil
+	case *syntax.Get:
+		if st.Require != nil {
+			return st.Collection, st.Where, true, nil
+		}
 	}
 	return name, nil, false, fail.New(fail.Invalid, "only a set or a del waits until there is something to write, and so does a batch of them and of reads")
 }
@@ -137,15 +147,31 @@ func readsOfTime(where syntax.Expr) (timed []comparedWithNow, inner bool, err er
 // innerTime refuses the time in an inner get.
 func innerTime(where syntax.Expr) (err error) {
 	syntax.Inspect(where, func(e syntax.Expr) {
-		get, ok := e.(*syntax.InnerGet)
-		if !ok {
-			return
+		if get, ok := e.(*syntax.InnerGet); ok && err == nil {
+			err = noTime(get, "in an inner get")
 		}
-		syntax.Inspect(get, func(e syntax.Expr) {
-			if call, ok := e.(*syntax.Call); ok && call.Name == "now" && err == nil {
-				err = errorAt(fail.Invalid, call.Pos, "a statement that waits reads no time in an inner get")
-			}
-		})
+	})
+	return err
+}
+
+// timeBehind refuses the time in what else says how many rows a get has.
+func timeBehind(get *syntax.Get) error {
+	if err := noTime(get.Having, "behind having"); err != nil {
+		return err
+	}
+	for i := range get.Lookups {
+		if err := noTime(get.Lookups[i].Where, "behind a lookup"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func noTime(x syntax.Expr, where string) (err error) {
+	syntax.Inspect(x, func(e syntax.Expr) {
+		if call, ok := e.(*syntax.Call); ok && call.Name == "now" && err == nil {
+			err = errorAt(fail.Invalid, call.Pos, "a statement that waits reads no time %s", where)
+		}
 	})
 	return err
 }

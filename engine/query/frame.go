@@ -41,6 +41,7 @@ type frame struct {
 	doc  doc.Document // the row
 	out  []byte       // the answer so far
 	rows int          // in it
+	hits int          // the rows of a count
 
 	walk   walk
 	group  groupRun

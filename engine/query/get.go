@@ -15,6 +15,7 @@ type getPlan struct {
 	groups     *groupPlan  // nil where the rows are documents
 	search     *searchPlan // nil where the rows have no scores
 	levels     []*level    // of lookups, outermost first
+	require    *bound
 	emit       func(f *frame) bool
 }
 
@@ -25,6 +26,9 @@ func (c *compiler) get(st *syntax.Get) error {
 		return err
 	}
 	c.plan.run = g.run
+	if g.require != nil {
+		c.plan.run = g.runRequired
+	}
 	return nil
 }
 
@@ -34,6 +38,9 @@ func (c *compiler) getPlan(st *syntax.Get) (*getPlan, error) {
 		return nil, err
 	}
 	g := &getPlan{collection: st.Collection.Text}
+	if g.require, err = c.bound("require", st.Require); err != nil {
+		return nil, err
+	}
 	if err := c.lookups(g, st); err != nil {
 		return nil, err
 	}
@@ -107,6 +114,7 @@ func (g *getPlan) run(f *frame, s Reader) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
+		f.hits = n
 		out := append(f.out, `[{"count":`...)
 		out = strconv.AppendInt(out, int64(n), 10)
 		return Result{Kind: Rows, Body: append(out, "}]"...), Rows: 1}, nil
@@ -116,6 +124,23 @@ func (g *getPlan) run(f *frame, s Reader) (Result, error) {
 		return Result{}, err
 	}
 	return f.answer(), nil
+}
+
+// runRequired is run of a get that must have so many rows, or count so many.
+func (g *getPlan) runRequired(f *frame, s Reader) (Result, error) {
+	want, err := g.require.value(f, -1)
+	if err != nil {
+		return Result{}, err
+	}
+	r, err := g.run(f, s)
+	if err != nil {
+		return Result{}, err
+	}
+	found := r.Rows
+	if g.groups == nil && g.show == nil {
+		found = f.hits
+	}
+	return r, g.require.met(want, found)
 }
 
 // answer ends the array the frame's rows went into.

@@ -28,11 +28,12 @@ type groupPlan struct {
 
 // aggregate is one function over a group.
 type aggregate struct {
-	name   string
-	text   string        // as it is written
-	column *column       // nil of count(*)
-	index  doc.IndexKind // on column, 0 where none is
-	pos    syntax.Pos
+	name     string
+	distinct bool          // of count: equal values count once
+	text     string        // as it is written
+	column   *column       // nil of count(*)
+	index    doc.IndexKind // on column, 0 where none is
+	pos      syntax.Pos
 }
 
 // groupColumn is one key of the answer's objects.
@@ -120,7 +121,7 @@ func (c *compiler) ofGroups(g *groupPlan, st *syntax.Get) error {
 
 // aggregate is the cell of an aggregate, which is computed once however often it is named.
 func (c *compiler) aggregate(g *groupPlan, e *syntax.Aggregate) (int, error) {
-	a := aggregate{name: e.Name, text: e.String(), pos: e.Pos}
+	a := aggregate{name: e.Name, distinct: e.Distinct, text: e.String(), pos: e.Pos}
 	if e.Arg != nil {
 		var err error
 		if a.column, err = resolve(c.schema, []string{e.Arg.Text}, e.Arg.Pos); err != nil {

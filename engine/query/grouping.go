@@ -41,11 +41,17 @@ func newGrouping(g *groupPlan) *grouping {
 		return s
 	}
 	s.table = make([]groupSlot, firstSlots)
-	switch g.key.typ.Kind {
-	case doc.TypeBool, doc.TypeInt, doc.TypeTimestamp, doc.TypeText, doc.TypeBytes:
-		s.plain = !g.key.id
-	}
+	s.plain = g.key.plain()
 	return s
+}
+
+// plain reports whether the column's values are equal exactly if their encoded bytes are.
+func (c *column) plain() bool {
+	switch c.typ.Kind {
+	case doc.TypeBool, doc.TypeInt, doc.TypeTimestamp, doc.TypeText, doc.TypeBytes:
+		return !c.id && c.keys == nil
+	}
+	return false
 }
 
 // add takes the frame's row.

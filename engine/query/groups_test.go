@@ -20,7 +20,7 @@ func (g generator) aggregate() string {
 	case 0:
 		return "count(*)"
 	case 1:
-		return "count(" + g.pick("counted", "id", "n", "x", "s", "t", "b", "l", "j") + ")"
+		return "count(" + g.pick("distinct", "", "distinct ") + g.pick("counted", "id", "n", "m", "x", "s", "u", "t", "b", "l", "j") + ")"
 	case 2:
 		return g.pick("added", "sum", "avg") + "(" + g.pick("number field", "m", "m", "m", "n", "x", "id") + ")"
 	}
@@ -46,7 +46,7 @@ func (g generator) groupStatement() string {
 		out += " group by " + key
 	}
 	if g.chance("having", 40) {
-		out += " having " + g.pick("having", "a0 is not null", "count(*) > 1", "count(*) + count(n) >= 2 and a0 is null", "sum(m) > 1 or avg(m) < 2", "not min(m) = 1", "max(s) = 'b'", "max(u) >= 'B'")
+		out += " having " + g.pick("having", "a0 is not null", "count(*) > 1", "count(*) + count(n) >= 2 and a0 is null", "sum(m) > 1 or avg(m) < 2", "not min(m) = 1", "max(s) = 'b'", "max(u) >= 'B'", "count(distinct j) > 1")
 	}
 	var order []string
 	named := map[string]bool{}
@@ -108,7 +108,7 @@ func (w *twins) groups(get *syntax.Get) (string, error) {
 		parts = partition(rows, get.Group.Text)
 	}
 	var wanted []*syntax.Aggregate
-	for _, a := range []string{"count(*)", "count(n)", "sum(m)", "avg(m)", "min(m)", "max(s)", "max(u)"} { // of having
+	for _, a := range []string{"count(*)", "count(n)", "sum(m)", "avg(m)", "min(m)", "max(s)", "max(u)", "count(distinct j)"} { // of having
 		st, err := syntax.Parse("get c select " + a)
 		if err != nil {
 			return "", err
@@ -221,6 +221,9 @@ func aggregated(a *syntax.Aggregate, rows []map[string]any) (any, error) {
 			held = append(held, v)
 		}
 	}
+	if a.Distinct {
+		return int64(len(partition(rows, field)) - b2i(len(held) < len(rows))), nil // without that of the nulls
+	}
 	if a.Name == "count" {
 		return int64(len(held)), nil
 	}
@@ -262,4 +265,11 @@ func aggregated(a *syntax.Aggregate, rows []map[string]any) (any, error) {
 		return nil, errNaive
 	}
 	return sum.Int64(), nil
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -19,6 +19,8 @@ func (a *aggregate) tally() tally {
 	switch {
 	case a.column == nil:
 		return &rowTally{}
+	case a.distinct && !a.column.id: // of ids no two are equal
+		return newDistinctTally(a.column)
 	case a.name == "count":
 		return &countTally{column: a.column}
 	case a.extreme():

@@ -72,10 +72,15 @@ func (ch *changer) rows(f *frame, t Table) error {
 	if err := ch.pick.each(f, t, pickRow); err != nil {
 		return err
 	}
-	if got := len(f.picked); want >= 0 && got != want {
-		return errorAt(fail.Require, ch.require.pos, "%s required, %d found", count(want, "row"), got)
+	return ch.require.met(want, len(f.picked))
+}
+
+// met refuses another number of rows than is wanted; a negative want is for any.
+func (b *bound) met(want, found int) error {
+	if want < 0 || found == want {
+		return nil
 	}
-	return nil
+	return errorAt(fail.Require, b.pos, "%s required, %d found", count(want, "row"), found)
 }
 
 func pickRow(f *frame) bool {

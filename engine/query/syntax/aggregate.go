@@ -7,8 +7,11 @@ var aggregates = [...]string{"count", "sum", "avg", "min", "max"}
 
 // String is the aggregate as it is written.
 func (x *Aggregate) String() string {
-	if x.Arg == nil {
+	switch {
+	case x.Arg == nil:
 		return x.Name + "(*)"
+	case x.Distinct:
+		return x.Name + "(distinct " + x.Arg.Text + ")"
 	}
 	return x.Name + "(" + x.Arg.Text + ")"
 }
@@ -18,7 +21,7 @@ func (p *parser) atAggregate() bool {
 	return p.tok.kind == kindName && p.peek().kind == '(' && p.tok.anyOf(aggregates[:]...)
 }
 
-// aggregate reads `name(field)` or `count(*)`.
+// aggregate reads `name(field)`, `count(distinct field)` or `count(*)`.
 func (p *parser) aggregate() (*Aggregate, error) {
 	out := &Aggregate{Name: strings.ToLower(p.tok.text), Pos: p.tok.pos}
 	p.advance()
@@ -30,8 +33,15 @@ func (p *parser) aggregate() (*Aggregate, error) {
 		p.advance()
 		return out, p.want(')', ") behind count(*")
 	}
+	if p.tok.is("distinct") && p.peek().kind == kindName { // before anything else it is a field
+		if out.Name != "count" {
+			return nil, p.invalid(p.tok.pos, "%s takes every value; only count takes distinct", out.Name)
+		}
+		out.Distinct = true
+		p.advance()
+	}
 	wanted := "a field's name"
-	if out.Name == "count" {
+	if out.Name == "count" && !out.Distinct {
 		wanted = "* or a field's name"
 	}
 	arg, err := p.fieldName(wanted, out.Name)

@@ -98,6 +98,7 @@ type Get struct {
 	Fuse       *Fuse    // with Match and Near, which it joins
 	Lookups    []Lookup // each of the rows of the one before it, the first of this get's; MaxLookups at most
 	Count      bool     // with no Select, Group, Having, Order, Limit or Offset
+	Require    Expr     // as Limit: how many rows it must have, those counted where it counts
 }
 
 // Lookup is `lookup C on child [= parent] [required] clauses`: beside each row of the level above the
@@ -292,16 +293,17 @@ type Call struct {
 	Pos
 }
 
-// Aggregate is a function over the documents of a group: count, sum, avg, min or max of a field, or
-// count(*), of which Arg is nil. It is a whole item of a select, a key of an order or an operand in a
+// Aggregate is a function over the documents of a group: count, sum, avg, min or max of a field, count of a field's
+// distinct values, or count(*), of which Arg is nil. It is a whole item of a select, a key of an order or an operand in a
 // having, and stands nowhere else.
 type Aggregate struct {
-	Name string
-	Arg  *Name
+	Name     string
+	Distinct bool // of count with an Arg
+	Arg      *Name
 	Pos
 }
 
-// InnerGet is the `(get ...)` behind an in: a get that selects one value a row and does not count.
+// InnerGet is the `(get ...)` behind an in: a get that selects one value a row, does not count and requires nothing.
 type InnerGet struct {
 	Get *Get
 	Pos // of the parenthesis

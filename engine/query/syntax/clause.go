@@ -30,7 +30,7 @@ const (
 	searchClauses = clauseNear | clauseMatch | clauseRerank | clauseFuse
 	groupClauses  = clauseGroup | clauseHaving
 	levelClauses  = clauseSelect | clauseWhere | clauseOrder | clauseLimit | clauseOffset | clauseCount | clauseLookup | clauseRequired
-	getClauses    = levelClauses&^clauseRequired | groupClauses | searchClauses
+	getClauses    = levelClauses&^clauseRequired | groupClauses | searchClauses | clauseRequire
 	changeClauses = clauseWhere | clauseOrder | clauseLimit | clauseReturning | clauseRequire
 
 	// A count is a row of its own, not a page of rows.
@@ -249,7 +249,7 @@ func (p *parser) getWith(c *clauses) (*Get, error) {
 	st := &Get{
 		Collection: name, Select: c.selected, Where: c.where, Group: c.group, Having: c.having, Order: c.order,
 		Near: c.near, Match: c.match, Rerank: c.rerank, Fuse: c.fuse,
-		Limit: c.limit, Offset: c.offset, Count: c.count, Lookups: levels,
+		Limit: c.limit, Offset: c.offset, Count: c.count, Require: c.require, Lookups: levels,
 	}
 	if err := p.checkLookups(st); err != nil {
 		return nil, err

@@ -23,6 +23,9 @@ func (p *parser) innerGet() (Expr, int, error) {
 	if out.Get.Count || len(out.Get.Select) != 1 {
 		return nil, 0, p.invalid(at, "the inner get of in selects one item, the value to be looked for: (get %s select ...)", shorten(out.Get.Collection.Text))
 	}
+	if out.Get.Require != nil {
+		return nil, 0, p.invalid(out.Get.Require.Position(), "the inner get of in takes no require, which is for a statement")
+	}
 	if len(out.Get.Lookups) > 0 {
 		return nil, 0, p.invalid(out.Get.Lookups[0].Collection.Pos, "the inner get of in answers values and takes no lookup")
 	}

@@ -92,6 +92,7 @@ func (st *Get) String() string {
 	if st.Count {
 		b = append(b, " count"...)
 	}
+	b = appendClause(b, " require ", st.Require)
 	for i := range st.Lookups {
 		b = st.Lookups[i].append(b)
 	}

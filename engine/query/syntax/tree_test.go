@@ -20,6 +20,7 @@ var trickyNames = []string{
 	"in", "is", "has", "not", "case", "when", "then", "else", "end", "and", "or", "get", "set", "into", "if", "exists", "on",
 	"required", "returning", "require", "Not", "By", "near", "lookup", "match", "rerank", "fuse", "ef", "exact", "k", "candidates",
 	"collate", "und", "f16", "vector", "chars", "now", "lower", "norm", "index", "collection",
+	"distinct", "absent",
 }
 
 var drawName = rapid.SampledFrom(trickyNames)
@@ -204,7 +205,7 @@ func drawOrder(t *rapid.T) []OrderKey {
 }
 
 func drawGet(t *rapid.T) *Get {
-	st := &Get{Collection: drawNamed(t), Where: drawMaybe(t)}
+	st := &Get{Collection: drawNamed(t), Where: drawMaybe(t), Require: drawBound(t)}
 	drawLookups(t, st)
 	if len(st.Lookups) == 0 {
 		switch rapid.IntRange(0, 2).Draw(t, "what") {
@@ -232,6 +233,7 @@ func drawAggregate(t *rapid.T) *Aggregate {
 	if out.Name != "count" || rapid.Bool().Draw(t, "of a field") {
 		arg := drawNamed(t)
 		out.Arg = &arg
+		out.Distinct = out.Name == "count" && rapid.Bool().Draw(t, "distinct")
 	}
 	return out
 }
