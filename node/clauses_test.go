@@ -153,7 +153,7 @@ func TestAQueryStringThatMakesNoSenseIsRefused(t *testing.T) {
 		"like of a middle":                   {"a=like.x*y", fail.Unsupported, "like"},
 		"like of any one character":          {"a=like.x_", fail.Unsupported, "like"},
 		"like of a part with case":           {"a=like.*x*", fail.Unsupported, "like"},
-		"a path that is too long":            {strings.Repeat("a.", 64) + "a=5", fail.Invalid, "path"},
+		"a path that is too long":            {strings.Repeat("a.", 65) + "a=5", fail.Invalid, "path"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := translate(tc.query)

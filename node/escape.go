@@ -6,10 +6,8 @@ import (
 	"unicode/utf8"
 
 	"fenec/engine/fail"
+	"fenec/engine/query/syntax"
 )
-
-// maxPath is how many parts a path of FenecQL has at most.
-const maxPath = 64
 
 // unescape takes the percent escapes out of a part of a target; in a query a plus stands for a space. It answers raw
 // itself where there are none, else bytes appended to dst, which it answers grown. What comes out is UTF-8 without a
@@ -82,7 +80,7 @@ func isName(text []byte) bool {
 
 // isPath tells whether text is names joined by dots, as many as a path may have.
 func isPath(text []byte) bool {
-	for parts := 1; parts <= maxPath; parts++ {
+	for parts := 1; parts <= syntax.MaxPath; parts++ {
 		name, rest, more := bytes.Cut(text, dot)
 		if !isName(name) {
 			return false

@@ -175,7 +175,7 @@ func (c *call) readStatement(text []byte) (string, error) {
 		return "", err
 	}
 	// What is no JSON is said in the words that all of fenec says it in.
-	if _, err := doc.ParseJSON(nil, text); err != nil {
+	if _, err := doc.ParseDocuments(nil, text); err != nil {
 		return "", err
 	}
 	return "", errEnvelope()
@@ -232,7 +232,7 @@ func (c *call) decodeParams(d *jsontext.Decoder) error {
 			return err
 		}
 		start := len(c.values)
-		encoded, err := doc.ParseJSON(c.values, value)
+		encoded, err := doc.ParseDocuments(c.values, value)
 		if err != nil {
 			return err
 		}

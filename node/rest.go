@@ -184,14 +184,14 @@ func (c *call) wrote(status int, what string, res *engine.Result) http1.Answer {
 	return http1.Answer{Status: status, Headers: writeHeaders(res), Body: appendCount(c.request.Scratch(), what, res.Affected)}
 }
 
-// readJSON reads the body as one JSON value.
+// readJSON reads the body as one JSON value, which may hold documents.
 func (c *call) readJSON() (doc.Raw, error) {
 	body, err := c.request.Body(http1.MaxBody)
 	if err != nil {
 		return nil, err
 	}
 	start := len(c.values)
-	if c.values, err = doc.ParseJSON(c.values, body); err != nil {
+	if c.values, err = doc.ParseDocuments(c.values, body); err != nil {
 		return nil, err
 	}
 	return doc.Raw(c.values[start:]), nil

@@ -9,7 +9,7 @@ import (
 	"fenec/engine/fail"
 )
 
-// MaxNesting is how deep lists and objects may lie in each other in a json value.
+// MaxNesting is how deep lists and objects may lie in each other in the value of a field.
 const MaxNesting = 64
 
 // body is the inside of a list or object; nil where r is neither.

@@ -278,6 +278,15 @@ func tooMuch(text []byte) bool {
 	}
 }
 
+func TestDocumentsHoldValuesOfTheWholeDepth(t *testing.T) {
+	for depth := MaxNesting; depth <= MaxNesting+3; depth++ {
+		_, err := ParseDocuments(nil, []byte(strings.Repeat("[", depth)+strings.Repeat("]", depth)))
+		if (err == nil) != (depth <= MaxNesting+2) {
+			t.Errorf("%d levels: %v", depth, err)
+		}
+	}
+}
+
 func FuzzParseJSON(f *testing.F) {
 	for _, s := range []string{
 		`{"b":[1,2.50,-0,1e400,9223372036854775808],"a":"\u00e9\ud83d\ude00x"}`, `{"a":1,"a":2}`, `"\ud800"`, "\"\xff\"", `[[[[]]]]`, `1e-7`, ` [ true , false , null ] `,
@@ -288,6 +297,10 @@ func FuzzParseJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		raw, err := ParseJSON(nil, text)
 		valid := jsontext.Value(text).IsValid()
+		documents, errDocuments := ParseDocuments(nil, text)
+		if (err == nil) != (errDocuments == nil) && !(valid && tooMuch(text)) || err == nil && !bytes.Equal(raw, documents) {
+			t.Fatalf("%q: as a value %v, as documents %v", text, err, errDocuments)
+		}
 		if valid && tooMuch(text) {
 			return
 		}

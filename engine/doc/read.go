@@ -14,10 +14,16 @@ import (
 // ParseJSON encodes the one JSON value that text holds at the end of dst. It is strict: invalid UTF-8, lone surrogates, a
 // key given twice in one object, nesting past MaxNesting and anything after the value are refused, with the byte where
 // reading stopped in the sentence. An object's keys come to lie in order. Numbers are read as by ParseNumber.
-func ParseJSON(dst, text []byte) ([]byte, error) {
+func ParseJSON(dst, text []byte) ([]byte, error) { return parseJSON(dst, text, MaxNesting) }
+
+// ParseDocuments is ParseJSON of text that may be a document or a list of documents, whose fields are held to MaxNesting
+// as they are stored: it reads the two levels around them too.
+func ParseDocuments(dst, text []byte) ([]byte, error) { return parseJSON(dst, text, MaxNesting+2) }
+
+func parseJSON(dst, text []byte, deepest int) ([]byte, error) {
 	p := parsers.Get().(*parser)
 	defer p.release()
-	p.text, p.at, p.depth = text, 0, 0
+	p.text, p.at, p.depth, p.deepest = text, 0, 0, deepest
 	p.entries = p.entries[:0]
 	p.space()
 	out, err := p.value(dst)
@@ -39,6 +45,7 @@ type parser struct {
 	text    []byte
 	at      int
 	depth   int
+	deepest int    // how deep the text may nest
 	entries []span // of the objects that are open, innermost last
 	scratch []byte
 }
@@ -136,8 +143,8 @@ func (p *parser) number(dst []byte) ([]byte, error) {
 }
 
 func (p *parser) open() error {
-	if p.depth == MaxNesting {
-		return fail.New(fail.Invalid, "the JSON is nested more than %d deep at byte %d", MaxNesting, p.at)
+	if p.depth == p.deepest {
+		return fail.New(fail.Invalid, "the JSON is nested more than %d deep at byte %d", p.deepest, p.at)
 	}
 	p.depth++
 	p.at++

@@ -271,7 +271,7 @@ func (t Type) toTimestamp(v Value, what string) (Value, error) {
 	return Value{}, fail.New(fail.Invalid, "%s wants timestamp as ISO-8601 text or milliseconds, got %s", what, describe(v))
 }
 
-// appendList encodes a list, each element by encode as one of the type's element type; null is no element.
+// appendList encodes a list, each element by encode as one of the type's element type; null is no element but of json.
 func (t Type) appendList(dst []byte, v Value, what string, encode func(t Type, dst []byte, v Value, what string) ([]byte, error)) ([]byte, error) {
 	if v.Kind == Untyped {
 		raw, err := ParseJSON(nil, v.B)
@@ -280,8 +280,11 @@ func (t Type) appendList(dst []byte, v Value, what string, encode func(t Type, d
 		}
 		v = Raw(raw).Value()
 	}
-	if v.Kind != List {
+	switch {
+	case v.Kind != List:
 		return nil, t.wants(v, what)
+	case t.Elem == TypeJSON:
+		return appendPlainAt(dst, v, what, 0)
 	}
 	dst, at := OpenList(dst)
 	elem := Type{Kind: t.Elem}
@@ -289,7 +292,7 @@ func (t Type) appendList(dst []byte, v Value, what string, encode func(t Type, d
 	var err error
 	Raw(v.B).Elements(func(e Raw) bool {
 		n++
-		if e.IsNull() && t.Elem != TypeJSON {
+		if e.IsNull() {
 			err = fail.New(fail.Invalid, "%s wants %s, got null as element %d", what, t, n)
 			return false
 		}

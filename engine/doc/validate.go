@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// wholeValue tells whether r is one whole value, as Append would write it. A list field of json values nests one deeper than
-// they do.
+// wholeValue tells whether r is one whole value, as Append would write it. Once a list field of json
+// values nested one deeper than MaxNesting.
 func wholeValue(r Raw) bool { return len(r) > 0 && size(r) == len(r) && valid(r, MaxNesting+1) }
 
 // valid tells whether the inside of r, whose size is known to be right, is as Append would write it.

@@ -142,7 +142,7 @@ func (p *putPlan) store(f *frame, w Writer, t Table, id int64, pos syntax.Pos) e
 func (p *putPlan) putParam(f *frame, w Writer, t Table) (int, error) {
 	v := f.params[p.param-1]
 	if v.Kind == doc.Untyped {
-		raw, err := doc.ParseJSON(nil, v.B)
+		raw, err := doc.ParseDocuments(nil, v.B)
 		if err != nil {
 			return 0, placed(p.pos, err)
 		}
@@ -207,7 +207,7 @@ func (p *putPlan) putPath(f *frame, object doc.Raw, key string, r doc.Raw) error
 	parts := []string{key}
 	if syntax.IsPath(key) {
 		if parts = strings.Split(key, "."); len(parts) > syntax.MaxPath {
-			return fail.New(fail.Invalid, "a path has at most %d parts", syntax.MaxPath)
+			return fail.New(fail.Invalid, "a path has at most %d keys below its field", syntax.MaxPath-1)
 		}
 	}
 	col, err := resolve(p.schema, parts, p.pos)

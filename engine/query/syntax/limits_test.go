@@ -66,11 +66,11 @@ func TestCeilingsRefuseAtTheFirstCharacterPastThem(t *testing.T) {
 		},
 		{
 			"parts of a path", where, func(n int) string { return "p" + strings.Repeat(".p", n-1) },
-			MaxPath, func(n int) int { return 2 * (n - 1) }, "a path has at most 64 parts",
+			MaxPath, func(n int) int { return 2 * (n - 1) }, "a path has at most 64 keys below its field",
 		},
 		{
 			"parts of a quoted path", "put c {", func(n int) string { return `"p` + strings.Repeat(".p", n-1) + `": 1}` },
-			MaxPath, func(int) int { return 0 }, "a path has at most 64 parts",
+			MaxPath, func(int) int { return 0 }, "a path has at most 64 keys below its field",
 		},
 	}
 	for _, c := range cases {

@@ -53,7 +53,7 @@ func (p *parser) key(document bool) (Path, error) {
 		if document && IsPath(text) {
 			parts := strings.Split(text, ".")
 			if len(parts) > MaxPath {
-				return Path{}, p.invalid(at, "a path has at most %d parts", MaxPath)
+				return Path{}, p.pathTooLong(at)
 			}
 			return Path{Parts: parts, Pos: at}, nil
 		}

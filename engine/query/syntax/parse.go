@@ -14,11 +14,11 @@ const (
 	// `and` or `or` is one level; a comparison belongs to the level it stands in.
 	MaxDepth = 512
 	// MaxNesting is how deep lists and objects nest in a value.
-	MaxNesting = 64
+	MaxNesting = doc.MaxNesting
 	// MaxLookups is how many levels a chain of lookups has.
 	MaxLookups = 8
-	// MaxPath is how many parts a path has.
-	MaxPath = 64
+	// MaxPath is how many parts a path has: a field, and as many keys below it as its value nests.
+	MaxPath = 1 + doc.MaxNesting
 )
 
 // Parse reads one statement, which a `;` may end.
@@ -164,12 +164,16 @@ func (p *parser) path(what string) (Path, error) {
 			return Path{}, p.unexpected("a name behind the dot of a path")
 		}
 		if len(out.Parts) == MaxPath {
-			return Path{}, p.invalid(p.tok.pos, "a path has at most %d parts", MaxPath)
+			return Path{}, p.pathTooLong(p.tok.pos)
 		}
 		out.Parts = append(out.Parts, p.tok.text)
 		p.advance()
 	}
 	return out, nil
+}
+
+func (p *parser) pathTooLong(at Pos) error {
+	return p.invalid(at, "a path has at most %d keys below its field", MaxPath-1)
 }
 
 // text reads the current token, a text.
