@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"math"
 	"os"
 
 	"fenec/internal/vfs"
@@ -48,6 +49,7 @@ func (fs memoryFS) Stat(name string) (vfs.Info, error) {
 func (fs memoryFS) ReadDir(string) ([]string, error)          { return nil, nil }
 func (fs memoryFS) MkdirAll(string, os.FileMode) error        { return nil }
 func (fs memoryFS) SyncDir(string) error                      { return nil }
+func (fs memoryFS) Free(string) (int64, error)                { return math.MaxInt64, nil }
 func (fs memoryFS) Lock(string) (io.Closer, error)            { return io.NopCloser(nil), nil }
 func (f *memoryFile) Sync() error                             { return nil }
 func (f *memoryFile) Close() error                            { return nil }

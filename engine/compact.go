@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"runtime/debug"
 	"slices"
 	"strconv"
 
@@ -43,11 +44,32 @@ func (db *DB) planCompact(s *statement) error {
 // documents hold of dropped fields; and graphs of vectors without most of the vectors that no document has any more. The
 // counters stay. It runs beside the database: the image is written from a view,
 // then what landed meanwhile is added, and writers wait only for the last of that and the rename.
+//
+// Beside the memory there is, the new one is in the heap until it takes the place of the old. What much less memory lets
+// go of goes back to the system before Compact returns. Compactions of one database wait for each other. One stops soon
+// after its context has ended or the database takes no more writes: because it closes, is frozen or its disk failed.
 func (db *DB) Compact(ctx context.Context) error {
+	before := db.log.Size()
+	if err := db.compact(ctx); err != nil {
+		return err
+	}
+	if before-db.log.Size() >= leastDead {
+		debug.FreeOSMemory()
+	}
+	return nil
+}
+
+func (db *DB) compact(ctx context.Context) error {
 	if err := db.beginRewrite(); err != nil {
 		return err
 	}
 	defer db.rewrites.Done()
+	select {
+	case db.turn <- struct{}{}:
+	case <-ctx.Done():
+		return query.Stopped(ctx, "waiting for another compact to end")
+	}
+	defer func() { <-db.turn }()
 	rw, err := db.log.Rewrite()
 	if err != nil {
 		return err
@@ -56,14 +78,10 @@ func (db *DB) Compact(ctx context.Context) error {
 	if err := db.renewGraphs(ctx); err != nil {
 		return err
 	}
-	c := &compaction{db: db, rewrite: rw}
-	c.emit = func(record []byte) error {
-		if db.isClosed() {
-			return errClosed()
-		}
-		return rw.Append(wal.Image, record)
-	}
-	return c.run(ctx)
+	c := &compaction{db: db, ctx: ctx, rewrite: rw}
+	c.emit = func(record []byte) error { return c.append(wal.Image, record) }
+	defer db.copying.Store(0)
+	return c.run()
 }
 
 // beginRewrite has Close wait for a rewrite, so that nothing touches the side file once the database is closed.
@@ -81,15 +99,17 @@ func (db *DB) beginRewrite() error {
 type compaction struct {
 	imageWriter
 	db      *DB
+	ctx     context.Context
 	rewrite *wal.Rewrite
-	done    mark // of the old memory: what is before it is in the new
-	blocked int  // segments of the new memory from this one on hold blocks, those before it the image
+	synced  int64 // bytes of the new file when it was last synced
+	done    mark  // of the old memory: what is before it is in the new
+	blocked int   // segments of the new memory from this one on hold blocks, those before it the image
 	graphs  []savedGraph
 }
 
-func (c *compaction) run(ctx context.Context) (err error) {
+func (c *compaction) run() (err error) {
 	h, tables := c.snapshot()
-	if err := c.write(ctx, h, tables); err != nil {
+	if err := c.write(c.ctx, h, tables); err != nil {
 		return err
 	}
 	c.blocked = len(c.memory.segments)
@@ -117,6 +137,26 @@ func (c *compaction) run(ctx context.Context) (err error) {
 	return c.swap()
 }
 
+// append adds a record to the new file, unless it is time to stop. Records are at most about a MiB but for large blocks,
+// so that is looked at often. The file is synced as it grows: there is never much to wait for.
+func (c *compaction) append(kind wal.Kind, record []byte) error {
+	if err := c.db.writable(); err != nil {
+		return err
+	}
+	if err := query.Stopped(c.ctx, "writing the file anew, %s bytes done", query.Thousands(int(c.rewrite.Size()))); err != nil {
+		return err
+	}
+	if err := c.rewrite.Append(kind, record); err != nil {
+		return err
+	}
+	c.db.copying.Add(int64(len(record)))
+	if c.rewrite.Size()-c.synced < syncEvery {
+		return nil
+	}
+	c.synced = c.rewrite.Size()
+	return c.rewrite.Sync()
+}
+
 // saveGraphs adds the graphs of vectors as they are, behind the blocks they know of.
 func (c *compaction) saveGraphs() error {
 	c.db.mu.RLock()
@@ -126,7 +166,7 @@ func (c *compaction) saveGraphs() error {
 		return err
 	}
 	for _, g := range c.graphs {
-		if err := g.records(func(record []byte) error { return c.rewrite.Append(wal.Derived, record) }); err != nil {
+		if err := g.records(func(record []byte) error { return c.append(wal.Derived, record) }); err != nil {
 			return err
 		}
 	}
@@ -170,7 +210,7 @@ func (c *compaction) blocks(data []byte) error {
 	segment := c.memory.adopt(own)
 	for at := 0; at < len(own); {
 		size := wal.RecordSize(own[at:])
-		if err := c.rewrite.Append(wal.Block, own[at:at+size:at+size]); err != nil {
+		if err := c.append(wal.Block, own[at:at+size:at+size]); err != nil {
 			return err
 		}
 		from := at + recordHead
@@ -192,20 +232,20 @@ func (c *compaction) apply(o *operation, segment int) error {
 	case opPut:
 		t := c.tables[o.Table]
 		old, had := t.ids.Set(o.Doc.ID(), makeRef(segment, o.At))
-		c.dead(t, old, had)
-		t.live += int64(len(o.Doc))
+		c.dead(o.Table, old, had)
+		t.live += putSize(o.Table, o.Doc)
 	case opDelete:
 		t := c.tables[o.Table]
 		old, had := t.ids.Delete(int64(o.N))
-		c.dead(t, old, had)
+		c.dead(o.Table, old, had)
 	}
 	return nil
 }
 
-// dead takes the document at ref, where there was one, off what is live of t.
-func (c *compaction) dead(t *imageTable, ref uint64, had bool) {
+// dead takes the document at ref, where there was one, off what is live of the table with that number.
+func (c *compaction) dead(number, ref uint64, had bool) {
 	if had {
-		t.live -= int64(len(c.memory.document(ref)))
+		c.tables[number].live -= putSize(number, c.memory.document(ref))
 	}
 }
 
@@ -234,12 +274,17 @@ func (c *compaction) swap() error {
 	}
 	db.landing.landed(db.last) // all that is staged is in the new file
 	db.memory, db.replayed = c.memory, 0
+	db.space.live = 0
 	for number, t := range db.numbers {
 		t.ids, t.live = &c.tables[number].ids, c.tables[number].live
+		db.space.live += t.live
 	}
 	for _, g := range c.graphs {
 		g.done()
 	}
+	db.space.file = db.log.Size()
+	db.space.rest = db.deadLocked(db.space.file)
+	db.lookAgain()
 	if db.opts.Feed != nil {
 		db.opts.Feed.Rewritten(c.memory.segments[c.blocked:])
 	}

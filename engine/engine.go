@@ -44,7 +44,9 @@ package engine
 import (
 	"crypto/rand"
 	"io"
+	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fenec/engine/doc"
@@ -72,6 +74,10 @@ type Options struct {
 	KeyTTL time.Duration
 	// Feed is told of every block; nil where nobody follows the changes.
 	Feed Feed
+	// CompactAt is the share of the file that must be dead for a compact to be due; 0 is never. Due is called each time one
+	// becomes due, under the database's lock, so it must be quick and may call nothing of the database.
+	CompactAt float64
+	Due       func()
 	// Slow logs a statement that takes longer, by its shape; none where zero.
 	Slow time.Duration
 	Log  zerolog.Logger
@@ -90,6 +96,9 @@ func (o Options) withDefaults() Options {
 	if o.KeyTTL == 0 {
 		o.KeyTTL = defaultKeyTTL
 	}
+	if o.Due == nil {
+		o.Due = func() {}
+	}
 	return o
 }
 
@@ -104,7 +113,9 @@ type DB struct {
 
 	writer   sync.Mutex
 	mu       sync.RWMutex
-	rewrites sync.WaitGroup // compactions under way; added to under mu while not closed
+	rewrites sync.WaitGroup // compactions under way or waiting; added to under mu while not closed
+	turn     chan struct{}  // has a value in it while a compaction is under way
+	copying  atomic.Int64   // bytes of the new memory that it has made so far
 
 	memory memory
 	// replayed is how much of the first segment, the file as it was opened, is documents and what else is no graph at its
@@ -116,6 +127,7 @@ type DB struct {
 	counted  uint64   // the last table number handed out
 	version  uint64   // moves with every schema change, put back ones too
 	seq      uint64   // the change counter
+	space    space
 	history  history
 	left     []branch // the histories this one forked from, the first one first
 
@@ -150,6 +162,7 @@ func Create(path string, o Options) (*DB, error) {
 	if db.log, err = wal.Create(path, db.walOptions(), first); err != nil {
 		return nil, err
 	}
+	db.space.file = db.log.Size()
 	return db, nil
 }
 
@@ -162,6 +175,7 @@ func Open(path string, o Options) (*DB, error) {
 		return nil, err
 	}
 	db.log = log
+	db.space.file = log.Size()
 	if db.history == (history{}) {
 		log.Close()
 		return nil, errHeadless()
@@ -171,7 +185,10 @@ func Open(path string, o Options) (*DB, error) {
 }
 
 func newDB(path string, o Options) *DB {
-	db := &DB{path: path, opts: o, tables: map[string]*table{}, numbers: map[uint64]*table{}}
+	db := &DB{path: path, opts: o, tables: map[string]*table{}, numbers: map[uint64]*table{}, turn: make(chan struct{}, 1)}
+	if o.CompactAt == 0 {
+		db.space.look = math.MaxInt64
+	}
 	db.reader.db = db
 	db.tx.reader = &db.reader
 	db.linker.db, db.linker.crowd = db, crowd
@@ -211,10 +228,11 @@ func (db *DB) close() error {
 	return err
 }
 
-func (db *DB) isClosed() bool {
+// writable is nil while a write may begin.
+func (db *DB) writable() error {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
-	return db.closed
+	return db.writableLocked()
 }
 
 // Freeze refuses writes with fail.Frozen from here on and returns the change the database stands at, once every write
@@ -246,6 +264,7 @@ func (db *DB) Thaw() {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.frozen = false
+	db.lookAgain()
 	db.watches.mu.Lock()
 	defer db.watches.mu.Unlock()
 	db.watches.tellAll(db.opts.Clock(), false)

@@ -114,6 +114,14 @@ func (g *keptGraph) records(fn func(record []byte) error) error {
 	return nil
 }
 
+// recordBytes is about what the graph takes in the file.
+func (g *keptGraph) recordBytes() (n int64) {
+	for _, b := range g.parts {
+		n += int64(wal.HeaderSize + graphPartHead/2 + len(b))
+	}
+	return n
+}
+
 // bytes is the graph in one piece.
 func (g *keptGraph) bytes() []byte { return slices.Concat(g.parts...) }
 
@@ -129,6 +137,7 @@ func (g *keptGraph) copy() *keptGraph {
 type keptGraphs struct {
 	whole  atomic.Pointer[keptGraph]
 	coming *keptGraph
+	filed  atomic.Int64 // what the latest one takes in the file, built or not
 }
 
 // take is the next part that the file has.
@@ -143,6 +152,7 @@ func (k *keptGraphs) take(name graphName, part int, b []byte) {
 	k.coming.parts = append(k.coming.parts, b)
 	if len(k.coming.parts) == name.parts {
 		k.whole.Store(k.coming)
+		k.filed.Store(k.coming.recordBytes())
 		k.coming = nil
 	}
 }

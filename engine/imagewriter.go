@@ -24,7 +24,7 @@ type imageWriter struct {
 	build  doc.Builder
 }
 
-// imageTable is where in the new memory a table's documents are, and how many bytes they take.
+// imageTable is where in the new memory a table's documents are, and how many bytes the operations that put them take.
 type imageTable struct {
 	ids  index.IDs
 	live int64
@@ -87,7 +87,7 @@ func (w *imageWriter) documents(ctx context.Context, t tableView) (err error) {
 		at := len(w.record)
 		w.document(t.view.memory.document(ref), dropped)
 		to.ids.Set(id, makeRef(len(w.memory.segments), at))
-		to.live += int64(len(w.record) - at)
+		to.live += putSize(t.number, w.record[at:])
 		return true
 	})
 	return err

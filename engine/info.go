@@ -28,10 +28,10 @@ type Stats struct {
 	Seq       uint64
 	Documents int // of the collections statements know, those whose ttl is over and that are not yet deleted too
 	FileBytes int64
-	// LiveBytes are the documents' own: what a compact leaves of the file, about.
-	LiveBytes int64
+	// LiveBytes are those of the documents there are. DeadBytes are about what a compact takes off the file.
+	LiveBytes, DeadBytes int64
 	// MemoryBytes is what the database holds in the heap: the mirror of its file, the indexes built,
-	// the statements kept and what is counted of them.
+	// the statements kept and what is counted of them, and during a compact the mirror of the new file.
 	MemoryBytes int64
 	// Waiting are the vectors that are not linked into the graph of their index yet: searches measure each of them.
 	Waiting int
@@ -47,14 +47,15 @@ func (db *DB) Stats() Stats {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	s := Stats{
-		Seq: db.seq, FileBytes: db.log.Size(), MemoryBytes: fixedBytes + db.memory.bytes() + db.statements.bytes() + db.shapes.bytes.Load(),
-		Frozen: db.frozen, Failed: db.failed,
+		Seq: db.seq, FileBytes: db.log.Size(), LiveBytes: db.space.live,
+		MemoryBytes: fixedBytes + db.memory.bytes() + db.copying.Load() + db.statements.bytes() + db.shapes.bytes.Load(),
+		Frozen:      db.frozen, Failed: db.failed,
 	}
+	s.DeadBytes = db.deadLocked(s.FileBytes)
 	for name, t := range db.tables {
 		if !isServers(name) {
 			s.Documents += t.Len()
 		}
-		s.LiveBytes += t.live
 		s.MemoryBytes += t.bytes()
 		s.Waiting += t.waiting()
 	}

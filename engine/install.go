@@ -65,6 +65,7 @@ func InstallImage(path string, src io.Reader, o Options) (db *DB, err error) {
 	}
 	r.db.replayed = 0 // the file is in more segments than one
 	r.db.log = r.stream.Log(path, r.db.walOptions(), file)
+	r.db.space.file = r.db.log.Size()
 	if r.db.beginFeed(); o.Feed != nil {
 		o.Feed.Synced(0) // all that came is on disk
 	}

@@ -84,6 +84,7 @@ func (db *DB) storageFailed(first wal.Ticket, err error) {
 		b.undo.run()
 		db.seq -= b.changes
 	}
+	db.space.file = db.log.Size()
 	if db.opts.Feed != nil {
 		db.opts.Feed.Undone(first)
 	}

@@ -37,6 +37,7 @@ type savedGraph struct {
 
 // done says that the file has the graph.
 func (g *savedGraph) done() {
+	g.index.kept.filed.Store(g.recordBytes())
 	switch {
 	case g.built != nil:
 		g.built.saved.Store(g.mark)
@@ -89,12 +90,31 @@ func (db *DB) saveGrown(share grown) {
 		graphs = db.grownLocked(share, savedBeside)
 	}
 	db.mu.RUnlock()
-	for _, g := range graphs {
-		if err := g.records(db.writeDerived); err != nil {
+	for i := range graphs {
+		if err := db.saveGraph(&graphs[i]); err != nil {
 			return // a storage failure, which is told as one; or no time to write, and Close may do so
 		}
-		g.done()
 	}
+}
+
+// saveGraph writes a graph to the file. Until it is there whole, the graph before it is the latest.
+func (db *DB) saveGraph(g *savedGraph) error {
+	staged := int64(0)
+	err := g.records(func(record []byte) error {
+		err := db.writeDerived(record)
+		if err == nil {
+			staged += int64(len(record))
+		}
+		return err
+	})
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.space.coming -= staged
+	if err == nil {
+		g.done()
+		db.watchDead()
+	}
+	return err
 }
 
 // writeDerived appends a derived record and returns once it is as durable as a write.
@@ -115,6 +135,8 @@ func (db *DB) stageDerived(record []byte) (wal.Ticket, error) {
 		return 0, err
 	}
 	db.last = db.log.Stage(wal.Derived, record)
+	db.space.file += int64(len(record))
+	db.space.coming += int64(len(record))
 	return db.last, nil
 }
 

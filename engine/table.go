@@ -18,7 +18,7 @@ type table struct {
 	ttl    *doc.Field // of the schema; nil where it has none
 	ids    *index.IDs
 	next   int64 // the id handed out next; 0 once they are used up
-	live   int64 // bytes of its documents, dead ones not counted
+	live   int64 // bytes of the operations that put the documents there are
 
 	derived  []*derived
 	watchers []*building // indexes being built beside the database
@@ -36,6 +36,7 @@ func (db *DB) addTable(number uint64, s *doc.Schema) *table {
 func (db *DB) insertTable(t *table) {
 	db.tables[t.schema.Name] = t
 	db.numbers[t.number] = t
+	db.space.live += t.live
 	if !isServers(t.schema.Name) {
 		at, _ := slices.BinarySearch(db.names, t.schema.Name)
 		db.names = slices.Insert(db.names, at, t.schema.Name)
@@ -47,6 +48,7 @@ func (db *DB) insertTable(t *table) {
 func (db *DB) removeTable(t *table) {
 	delete(db.tables, t.schema.Name)
 	delete(db.numbers, t.number)
+	db.space.live -= t.live
 	if at, ok := slices.BinarySearch(db.names, t.schema.Name); ok {
 		db.names = slices.Delete(db.names, at, at+1)
 	}
@@ -58,16 +60,23 @@ func (db *DB) removeTable(t *table) {
 func (t *table) load(d doc.Document, ref uint64) {
 	id := d.ID()
 	if old, had := t.ids.Set(id, ref); had {
-		t.live -= int64(len(t.memory.document(old)))
+		t.lives(t.memory.document(old), -1)
 	}
-	t.live += int64(len(d))
+	t.lives(d, 1)
 	t.take(id)
 }
 
 func (t *table) unload(id int64) {
 	if old, had := t.ids.Delete(id); had {
-		t.live -= int64(len(t.memory.document(old)))
+		t.lives(t.memory.document(old), -1)
 	}
+}
+
+// lives counts the operation that put d among what is live, or with sign -1 out of it.
+func (t *table) lives(d doc.Document, sign int64) {
+	n := sign * putSize(t.number, d)
+	t.live += n
+	t.db.space.live += n
 }
 
 // take moves the counter past id.
@@ -114,9 +123,9 @@ func (t *table) put(id int64, ref uint64) (old uint64, had bool) {
 	var before doc.Document
 	if had {
 		before = t.memory.document(old)
-		t.live -= int64(len(before))
+		t.lives(before, -1)
 	}
-	t.live += int64(len(d))
+	t.lives(d, 1)
 	t.tell(id)
 	if len(t.derived) == 0 {
 		t.ids.Set(id, ref)
@@ -163,7 +172,7 @@ func (t *table) remove(id int64) (old uint64, had bool) {
 		}
 	}
 	t.ids.Delete(id)
-	t.live -= int64(len(d))
+	t.lives(d, -1)
 	return old, true
 }
 

@@ -92,12 +92,14 @@ func (x *tx) land() wal.Ticket {
 	binary.LittleEndian.PutUint64(rec[wal.HeaderSize+8:], uint64(x.now.UnixMilli()))
 	db.watches.tell(x)
 	db.last = db.log.Stage(wal.Block, rec)
+	db.space.file += int64(len(rec))
 	db.landing.add(block{ticket: db.last, undo: x.undo, changes: x.changes})
 	x.undo = nil
 	db.feed(Landed{
 		Before: db.seq - x.changes, After: db.seq, Ticket: db.last,
 		Segment: x.segment, Start: x.start, Memory: db.memory.segments[x.segment], Schemas: db.version != x.version,
 	})
+	db.watchDead()
 	return db.last
 }
 

@@ -23,6 +23,9 @@ const (
 	fileHeaderSize = 24
 )
 
+// FileHeaderSize is what a file takes before its first record, in bytes.
+const FileHeaderSize = fileHeaderSize
+
 type fileHeader struct {
 	base int64 // length of the file when it got its name
 	salt uint32

@@ -29,6 +29,9 @@ type FS interface {
 	MkdirAll(name string, perm os.FileMode) error
 	// SyncDir makes the names in a directory durable: what was created, renamed and removed in it.
 	SyncDir(name string) error
+	// Free is how many bytes this process may still write to the file system that holds the directory name. Another process
+	// may take them first, and a quota may end sooner.
+	Free(name string) (int64, error)
 	// Lock takes the advisory exclusive lock on a file or directory, or answers ErrLocked at once. A name that does
 	// not exist is created as an empty file. The lock ends with Close, and with the process.
 	Lock(name string) (io.Closer, error)

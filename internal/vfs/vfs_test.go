@@ -116,6 +116,21 @@ func TestReasonsAndFullDisks(t *testing.T) {
 }
 
 // TestTheMemoryFileSystemDoesWhatTheRealOneDoes drives both with the same calls and compares every answer.
+func TestFreeSpaceIsThatOfTheFileSystem(t *testing.T) {
+	for name, fs := range map[string]vfs.FS{"the real one": vfs.OS, "the one in memory": crashfs.New(1)} {
+		dir := "/"
+		if fs == vfs.OS {
+			dir = t.TempDir()
+		}
+		if free, err := fs.Free(dir); free <= 0 || err != nil {
+			t.Errorf("%s: %s has %d bytes free, %v", name, dir, free, err)
+		}
+		if _, err := fs.Free(filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: a directory that is not there answers %v", name, err)
+		}
+	}
+}
+
 func TestTheMemoryFileSystemDoesWhatTheRealOneDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		root, err := os.MkdirTemp("", "vfs")

@@ -12,6 +12,7 @@ package crashfs
 import (
 	"io"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -230,6 +231,19 @@ func (fs *FS) SyncDir(name string) error {
 	d.durable = maps.Clone(d.names)
 	d.unsynced = nil
 	return nil
+}
+
+// Free is what SetSpace left, without a limit as much as there can be.
+func (fs *FS) Free(name string) (int64, error) {
+	fs.mu.RLock()
+	defer fs.mu.RUnlock()
+	switch {
+	case fs.dirs[filepath.Join("/", name)] == nil:
+		return 0, pathError("statfs", name, os.ErrNotExist)
+	case fs.space < 0:
+		return math.MaxInt64, nil
+	}
+	return fs.space, nil
 }
 
 // Lock takes the exclusive lock on a name, or answers vfs.ErrLocked.

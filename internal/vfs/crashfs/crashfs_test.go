@@ -207,8 +207,14 @@ func TestADiskFillsAndIsFreed(t *testing.T) {
 	if _, err := f.WriteAt([]byte("zz"), 0); err != nil {
 		t.Fatalf("a write that grows nothing answers %v", err)
 	}
+	if free, err := fs.Free("/"); free != 0 || err != nil {
+		t.Fatalf("a full disk has %d bytes free, %v", free, err)
+	}
 	if err := f.Truncate(3); err != nil {
 		t.Fatal(err)
+	}
+	if free, err := fs.Free("/"); free != 4 || err != nil {
+		t.Fatalf("after 4 bytes were freed the disk has %d bytes free, %v", free, err)
 	}
 	if n, err := f.WriteAt([]byte("abcdef"), 3); n != 4 || !vfs.IsFull(err) {
 		t.Fatalf("a write after 4 bytes were freed answers %d, %v", n, err)
