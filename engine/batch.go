@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
+	"unsafe"
 
 	"fenec/engine/fail"
 	"fenec/engine/query"
@@ -18,10 +20,16 @@ func (db *DB) Batch(ctx context.Context, sts []Statement) (results []Result, at 
 
 // batch is BatchOnce, o being nil where there is no key, or TryBatch where claim is set.
 func (db *DB) batch(ctx context.Context, o *Once, sts []Statement, claim bool) (results []Result, kept *Kept, at int, err error) {
+	account := query.AccountOf(ctx)
+	if account == nil {
+		account = new(query.Account)
+		ctx = &query.Accounted{Context: ctx, Account: account}
+	}
+	held := account.Held()
 	parsed := make([]*statement, len(sts))
 	writes, compacts := false, false
 	for i, st := range sts {
-		if parsed[i], err = db.statements.parse(st.Text); err != nil {
+		if parsed[i], err = db.statements.parseWithin(st.Text, account); err != nil {
 			return nil, nil, i, err
 		}
 		if parsed[i].compacts() {
@@ -34,9 +42,11 @@ func (db *DB) batch(ctx context.Context, o *Once, sts []Statement, claim bool) (
 	case compacts && writes && o != nil:
 		return nil, nil, -1, fail.New(fail.Invalid, "a batch that writes and compacts is not one block and cannot run under an idempotency key: send the compact on its own")
 	case compacts:
-		results, at, err = db.eachAlone(ctx, sts)
+		results, at, err = db.eachAlone(ctx, account, sts)
 		return results, nil, at, err
 	}
+	trees := account.Held() - held
+	defer func() { account.Return(account.Held() - trees) }()
 	ctx = db.timed(ctx)
 	if writes {
 		results, kept, at, err = db.batchWrite(ctx, o, parsed, sts, claim)
@@ -46,12 +56,16 @@ func (db *DB) batch(ctx context.Context, o *Once, sts []Statement, claim bool) (
 	return results, kept, at, err
 }
 
-func (db *DB) eachAlone(ctx context.Context, sts []Statement) (results []Result, at int, err error) {
+func (db *DB) eachAlone(ctx context.Context, account *query.Account, sts []Statement) (results []Result, at int, err error) {
+	answers := 0
+	defer func() { account.MostAnswer = 0 }()
 	for i, st := range sts {
+		account.MostAnswer = max(1, MaxBatchAnswer-answers)
 		res, err := db.Exec(ctx, st, nil)
 		if err != nil {
-			return results, i, err
+			return results, i, ofBatch(err)
 		}
+		answers += len(res.Body)
 		results = append(results, res)
 	}
 	return results, len(sts), nil
@@ -118,15 +132,34 @@ func (db *DB) stageBatch(ctx context.Context, o *Once, parsed []*statement, sts 
 }
 
 func (db *DB) runAllLocked(ctx context.Context, now time.Time, parsed []*statement, sts []Statement, state query.Reader) (results []Result, at int, err error) {
+	account := query.AccountOf(ctx)
+	defer func() { account.MostAnswer = 0 }()
+	if err := account.Hold(int64(len(sts))*int64(unsafe.Sizeof(Result{})), "about to begin"); err != nil {
+		return nil, 0, err
+	}
 	results = make([]Result, len(sts))
+	answers := 0
 	for i, s := range parsed {
 		began := steady()
-		env := query.Env{Ctx: ctx, Params: sts[i].Params, Now: now}
+		env := query.Env{Ctx: ctx, Params: sts[i].Params, Now: now, Account: account}
+		account.MostAnswer = max(1, MaxBatchAnswer-answers)
 		results[i], err = db.runLocked(s, &env, state, nil)
+		answers += len(results[i].Body)
 		db.ran(s, began, &results[i], err)
 		if err != nil {
-			return nil, i, err
+			return nil, i, ofBatch(err)
 		}
 	}
 	return results, len(sts), nil
+}
+
+// MaxBatchAnswer bounds the bytes of the answers of a batch together, which are held until the last statement has run.
+const MaxBatchAnswer = 64 << 20
+
+// ofBatch is the error of a statement as that of its batch.
+func ofBatch(err error) error {
+	if errors.Is(err, query.ErrLongAnswer) {
+		return fail.New(fail.TooLarge, "the answers of the batch are over %d MiB together: send the statements that read one by one", MaxBatchAnswer>>20)
+	}
+	return err
 }

@@ -19,13 +19,16 @@ func (db *DB) Exec(ctx context.Context, st Statement, dst []byte) (Result, error
 
 // exec is ExecOnce, o being nil where there is no key, or Try where claim is set.
 func (db *DB) exec(ctx context.Context, o *Once, st Statement, dst []byte, claim bool) (res Result, kept *Kept, err error) {
-	s, err := db.statements.parse(st.Text)
+	account := query.AccountOf(ctx)
+	held := account.Held()
+	s, err := db.statements.parseWithin(st.Text, account)
 	if err != nil {
 		return Result{}, nil, err
 	}
+	tree := account.Held() - held
 	began := steady()
 	ctx = db.timed(ctx)
-	env := query.Env{Ctx: ctx, Params: st.Params}
+	env := query.Env{Ctx: ctx, Params: st.Params, Account: account}
 	switch {
 	case s.compacts():
 		res, err = db.compactStatement(ctx, s)
@@ -37,6 +40,7 @@ func (db *DB) exec(ctx context.Context, o *Once, st Statement, dst []byte, claim
 	if kept == nil && err != ErrNothing {
 		db.ran(s, began, &res, err)
 	}
+	account.Return(account.Held() - tree)
 	return res, kept, err
 }
 
@@ -158,8 +162,10 @@ func (c *timedContext) Err() error {
 }
 
 // Writes tells whether text is a statement that writes, or compacts. What cannot be read is its error.
-func (db *DB) Writes(text string) (bool, error) {
-	s, err := db.statements.parse(text)
+func (db *DB) Writes(ctx context.Context, text string) (bool, error) {
+	account := query.AccountOf(ctx)
+	defer account.Return(account.Held())
+	s, err := db.statements.parseWithin(text, account)
 	if err != nil {
 		return false, err
 	}

@@ -40,7 +40,12 @@ type planned struct {
 	version uint64 // of the schemas it was made for
 }
 
-func (c *statements) parse(text string) (*statement, error) {
+// parse is parseWithin a limit of its own.
+func (c *statements) parse(text string) (*statement, error) { return c.parseWithin(text, nil) }
+
+// parseWithin finds a statement among those kept, or parses it: what the tree of one takes that is too long to be kept is
+// counted in the account, which may be nil.
+func (c *statements) parseWithin(text string, account *query.Account) (*statement, error) {
 	c.mu.RLock()
 	s, old := c.young[text], c.old[text]
 	c.mu.RUnlock()
@@ -48,7 +53,7 @@ func (c *statements) parse(text string) (*statement, error) {
 		return s, nil
 	}
 	if s = old; s == nil {
-		tree, err := syntax.Parse(text)
+		tree, err := parseCounted(text, account)
 		if err != nil {
 			return nil, err
 		}
@@ -58,6 +63,19 @@ func (c *statements) parse(text string) (*statement, error) {
 		c.keep(text, s)
 	}
 	return s, nil
+}
+
+// parseCounted is syntax.Parse, of a long text within an account.
+func parseCounted(text string, account *query.Account) (syntax.Statement, error) {
+	if len(text) <= statementMaxText {
+		return syntax.Parse(text)
+	}
+	if account == nil {
+		account = new(query.Account)
+	}
+	return syntax.ParseCounted(text, func(tokens int) error {
+		return account.Hold(int64(tokens)*query.TokenBytes, "being read")
+	})
 }
 
 func (c *statements) keep(text string, s *statement) {

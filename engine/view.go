@@ -50,6 +50,6 @@ func (db *DB) View(ctx context.Context, fn func(v *View) error) error {
 
 // Run is Exec of q within the view. It is not counted among the statements.
 func (v *View) Run(q *Query, params []doc.Value, dst []byte) (Result, error) {
-	env := query.Env{Ctx: v.ctx, Params: params, Now: v.now}
+	env := query.Env{Ctx: v.ctx, Params: params, Now: v.now, Account: query.AccountOf(v.ctx)}
 	return v.db.runLocked(q.statement, &env, &v.db.reader, dst)
 }

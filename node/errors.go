@@ -31,6 +31,7 @@ var statuses = map[fail.Kind]struct {
 	fail.Timeout:     {status: 503, retry: true},
 	fail.Closed:      {status: 503, retry: true},
 	fail.Reused:      {status: 422},
+	fail.Busy:        {status: 503, retry: true},
 }
 
 // absentHeader tells a router that this node does not hold the tenant, which its 404 alone would not.

@@ -43,6 +43,8 @@ const (
 	Closed
 	// Reused is an idempotency key that another request has.
 	Reused
+	// Busy is work that finds no room in memory beside that of others; it may be tried again after a second.
+	Busy
 )
 
 var kindNames = [...]string{
@@ -61,6 +63,7 @@ var kindNames = [...]string{
 	Timeout:     "timeout",
 	Closed:      "closed",
 	Reused:      "key reused",
+	Busy:        "busy",
 }
 
 // String names the kind in lower-case words.

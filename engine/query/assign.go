@@ -87,7 +87,9 @@ func (f *frame) setPath(col *column, r doc.Raw) error {
 	if err != nil {
 		return err
 	}
-	f.arena = arena
+	if f.arena = arena; !f.arenaFits() {
+		return f.take()
+	}
 	return f.build.Set(col.slot, doc.Type{Kind: doc.TypeJSON}, doc.Raw(arena[at:]).Value(), col.what)
 }
 

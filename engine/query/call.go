@@ -77,6 +77,7 @@ func textFunction(name string, each func(rune) rune) function {
 					f.arena = utf8.AppendRune(f.arena, each(r))
 					s = s[n:]
 				}
+				f.arenaFits()
 				return doc.TextValue(f.arena[start:len(f.arena):len(f.arena)])
 			}
 			return f.fail(pos, "%s wants text, got %s", name, v.Kind)

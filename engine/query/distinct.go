@@ -27,6 +27,8 @@ func newDistinctTally(c *column) *distinctTally {
 	return &distinctTally{column: c, plain: c.plain(), table: make([]distinctSlot, firstSlots)}
 }
 
+func (t *distinctTally) holds() int64 { return bytesOf(t.counts) + bytesOf(t.table) }
+
 func (t *distinctTally) open() { t.counts = append(t.counts, 0) }
 
 func (t *distinctTally) add(group int, d doc.Document) {

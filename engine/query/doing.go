@@ -70,12 +70,12 @@ func (f *frame) interrupted() error {
 	return nil
 }
 
-// goesOn looks at the context, and is false once the run has an error.
+// goesOn looks at the context and at what the run holds, and is false once the run has an error.
 func (f *frame) goesOn() bool {
 	if f.err == nil {
 		f.err = f.interrupted()
 	}
-	return f.err == nil
+	return f.err == nil && f.fits()
 }
 
 // ready builds the index on a field or path of t where it is not built yet. It is false where the run's context

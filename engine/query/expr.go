@@ -69,6 +69,7 @@ func (c *compiler) bind(b func(f *frame, o *operand) error) int {
 
 // expr compiles any expression.
 func (c *compiler) expr(e syntax.Expr) (node, error) {
+	c.plan.nodes++
 	switch e := e.(type) {
 	case *syntax.Literal:
 		return literal(e.Value, e.Pos), nil

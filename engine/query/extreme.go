@@ -33,6 +33,8 @@ type wholeBest struct {
 	known bool
 }
 
+func (t *wholeTally) holds() int64 { return bytesOf(t.best) }
+
 func (t *wholeTally) open() {
 	t.best = append(t.best, wholeBest{})
 }
@@ -76,6 +78,8 @@ type floatBest struct {
 	known bool
 }
 
+func (t *floatExtremeTally) holds() int64 { return bytesOf(t.best) }
+
 func (t *floatExtremeTally) open() {
 	t.best = append(t.best, floatBest{})
 }
@@ -106,8 +110,11 @@ type extremeTally struct {
 	by     collation.Collation
 	best   []doc.Raw // nil where there is none yet
 	keys   [][]byte  // of the best, where there is a collation
+	keyed  int64     // bytes of keys
 	key    []byte    // of a row
 }
+
+func (t *extremeTally) holds() int64 { return bytesOf(t.best) + bytesOf(t.keys) + t.keyed }
 
 func (t *extremeTally) open() {
 	t.best = append(t.best, nil)
@@ -142,7 +149,9 @@ func (t *extremeTally) addText(group int, r doc.Raw, text []byte) {
 		}
 	}
 	t.best[group] = r
+	t.keyed -= bytesOf(t.keys[group])
 	t.keys[group] = append(t.keys[group][:0], t.key...)
+	t.keyed += bytesOf(t.keys[group])
 }
 
 // compareRaw is doc.Compare of two encoded values, sooner where both are texts.

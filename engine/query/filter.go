@@ -92,7 +92,7 @@ func (r *route) gathers() bool { return r.kind != byScan && r.kind != byID }
 func (f *frame) accept(id int64) bool {
 	r := &f.search.filter
 	r.asked++
-	if r.asked&(rowsPerCheck-1) == 0 && !f.goesOn() || f.err != nil {
+	if r.asked&(f.every-1) == 0 && !f.goesOn() || f.err != nil {
 		return false
 	}
 	if r.route != nil && !r.members.has(id) {

@@ -26,6 +26,8 @@ type floatSum struct {
 // exactBits hold any sum of floats exactly: from the least bit of the least one to 2^60 of the greatest.
 const exactBits = 1074 + 1024 + 60
 
+func (t *floatTally) holds() int64 { return bytesOf(t.sums) }
+
 func (t *floatTally) open() { t.sums = append(t.sums, floatSum{}) }
 
 func (t *floatTally) add(group int, d doc.Document) {

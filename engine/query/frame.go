@@ -11,8 +11,10 @@ import (
 )
 
 const (
-	// rowsPerCheck is how many rows, a power of two, a statement tests between two looks at its context.
+	// rowsPerCheck is how many rows, a power of two, a statement tests between two looks at its context, and nodesPerRow how
+	// many nodes its expressions may have for that: with more of them it looks after fewer rows.
 	rowsPerCheck = 4096
+	nodesPerRow  = 64
 	// keepBuffer is the largest buffer, in bytes, that a frame keeps from one run for the next.
 	keepBuffer = 1 << 20
 )
@@ -26,6 +28,15 @@ type frame struct {
 	params []doc.Value
 	now    int64 // epoch milliseconds
 	err    error
+
+	account   *Account
+	counted   int64   // of what the run holds, in the account
+	extra     int64   // bytes held outside the buffers
+	outRoof   int     // the length of out past which it is to be counted
+	arenaRoof int     // likewise
+	own       Account // where the caller has none
+
+	every int // rows, a power of two, tested between two looks at the context
 
 	doing activity
 	into  string // at atWrite the collection
@@ -79,6 +90,13 @@ func newFrame(p *Plan) *frame {
 func (f *frame) begin(env *Env, s Reader, dst []byte) error {
 	f.reader = s
 	f.ctx, f.params, f.now, f.out = env.Ctx, env.Params, env.Now.UnixMilli(), dst
+	f.every = f.plan.every()
+	f.account = env.Account
+	if f.account == nil {
+		f.own = Account{}
+		f.account = &f.own
+	}
+	f.outRoof, f.arenaRoof = max(cap(dst), uncounted), max(cap(f.arena), uncounted)
 	if err := f.interrupted(); err != nil {
 		return err
 	}
@@ -93,6 +111,10 @@ func (f *frame) begin(env *Env, s Reader, dst []byte) error {
 
 // end forgets the run: what belongs to the caller, and buffers that grew past what is worth keeping.
 func (f *frame) end() {
+	if f.counted > 0 {
+		f.account.hold(-f.counted)
+	}
+	f.account, f.counted, f.extra = nil, 0, 0
 	f.reader, f.inner = nil, f.inner[:0]
 	f.ctx, f.params, f.err, f.out, f.doc, f.rows = nil, nil, nil, nil, nil, 0
 	f.doing, f.into, f.done, f.from = atStart, "", 0, nil

@@ -64,7 +64,7 @@ func (c *compiler) getPlan(st *syntax.Get) (*getPlan, error) {
 	g.emit = func(f *frame) bool {
 		show.appendRow(f)
 		f.rows++
-		return true
+		return f.outFits()
 	}
 	if len(g.levels) > 0 {
 		if err := g.levels[0].beside(show, st.Lookups[0].Collection); err != nil {

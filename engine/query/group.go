@@ -216,10 +216,11 @@ func (g *groupPlan) called(cell int) string {
 
 // groupRun is what a run knows of its groups.
 type groupRun struct {
-	cells []doc.Value // of the group under way
-	found int         // groups there are, and
-	kept  int         // of them, those that having holds for
-	ends  bool        // read from the ends of indexes
+	cells  []doc.Value // of the group under way
+	found  int         // groups there are, and
+	kept   int         // of them, those that having holds for
+	making *grouping   // the groups as they are found
+	ends   bool        // read from the ends of indexes
 }
 
 // rows are the cells of the page's groups, in order.
@@ -264,7 +265,9 @@ func (g *groupPlan) run(f *frame, t Table, pick *picker) (Result, error) {
 		for _, col := range g.columns {
 			out = doc.AppendValueJSON(append(out, col.key...), cells[col.cell])
 		}
-		f.out = append(out, '}')
+		if f.out = append(out, '}'); !f.outFits() {
+			return Result{}, f.take()
+		}
 	}
 	return f.answer(), nil
 }
@@ -285,9 +288,13 @@ func (g *groupPlan) compute(f *frame, t Table, pick *picker) ([][]doc.Value, err
 		}), nil
 	}
 	s := newGrouping(g)
+	f.group.making = s
 	f.doing = atGroups
 	if err := pick.each(f, t, s.add); err != nil {
 		return nil, err
+	}
+	if !f.reserve(int64(s.groups) * (rowBytes + int64(1+len(s.tallies))*cellBytes)) {
+		return nil, f.take()
 	}
 	return s.cells()
 }
@@ -350,10 +357,13 @@ func (g *groupPlan) sort(f *frame, all [][]doc.Value) {
 	if c := g.collation(0); c != collation.None {
 		order = append(slices.Clip(order), groupOrder{collate: c})
 	}
-	order = collateCells(all, order)
+	if order = collateCells(f, all, order); f.err != nil {
+		return
+	}
 	compared := 0
 	slices.SortFunc(all, func(a, b []doc.Value) int {
-		if compared++; compared&(comparesPerCheck-1) == 0 {
+		if compared += 1 + len(order); compared >= comparesPerCheck {
+			compared = 0
 			f.goesOn()
 		}
 		if f.err != nil {
@@ -375,7 +385,7 @@ func (g *groupPlan) sort(f *frame, all [][]doc.Value) {
 
 // collateCells appends to each group a cell for each key of an order with a collation, holding the collation's
 // keys in place of texts, and answers the order of those.
-func collateCells(all [][]doc.Value, order []groupOrder) []groupOrder {
+func collateCells(f *frame, all [][]doc.Value, order []groupOrder) []groupOrder {
 	order = slices.Clone(order)
 	for i := range order {
 		k := &order[i]
@@ -389,6 +399,10 @@ func collateCells(all [][]doc.Value, order []groupOrder) []groupOrder {
 				v.B = k.collate.AppendKey(nil, v.B)
 			}
 			all[row] = append(cells, v)
+			f.extra += bytesOf(all[row]) - bytesOf(cells) + bytesOf(v.B)
+			if row&(f.every-1) == f.every-1 && !f.goesOn() {
+				return order
+			}
 		}
 		k.cell = end
 	}

@@ -18,6 +18,7 @@ type grouping struct {
 	raws    []doc.Raw   // their keys where plain, in the order they were met; bytes of documents
 	keys    []doc.Value // the same where not plain
 	tallies []tally
+	grown   bool // the table has, since what the groups take was counted
 }
 
 type groupSlot struct {
@@ -65,7 +66,20 @@ func (s *grouping) add(f *frame) bool {
 	for _, t := range s.tallies {
 		t.add(group, f.doc)
 	}
+	if s.grown {
+		s.grown = false
+		return f.fits()
+	}
 	return true
+}
+
+// holds is what the groups take.
+func (s *grouping) holds() int64 {
+	n := bytesOf(s.table) + bytesOf(s.raws) + bytesOf(s.keys)
+	for _, t := range s.tallies {
+		n += t.holds()
+	}
+	return n
 }
 
 // groupOfRaw is the group of a plain key, a new one where the key is met first.
@@ -121,6 +135,7 @@ func (s *grouping) open() {
 // grow doubles the table.
 func (s *grouping) grow() {
 	old := s.table
+	s.grown = true
 	s.table = make([]groupSlot, 2*len(old))
 	mask := uint64(len(s.table) - 1)
 	for _, slot := range old {

@@ -85,15 +85,16 @@ func (in *innerPlan) members(f *frame, o *operand, typ doc.Type) error {
 			start := len(f.arena)
 			f.arena = append(f.arena, v.B...)
 			v.B = f.arena[start:len(f.arena):len(f.arena)]
+			if !f.arenaFits() {
+				return f.take()
+			}
 		}
-		o.values = append(o.values, v)
-		return nil
+		return o.add(f, v)
 	}
 	if err := in.each(f, add); err != nil {
 		return err
 	}
-	o.settle(whole(typ))
-	return nil
+	return o.settle(f, whole(typ))
 }
 
 // each runs the get and calls add for each of its values until that fails.
@@ -104,7 +105,7 @@ func (in *innerPlan) each(outer *frame, add func(doc.Value) error) error {
 	}
 	f := in.plan.frame()
 	defer in.plan.release(f)
-	env := &Env{Ctx: outer.ctx, Params: outer.params, Now: time.UnixMilli(outer.now)}
+	env := &Env{Ctx: outer.ctx, Params: outer.params, Now: time.UnixMilli(outer.now), Account: outer.account}
 	if err := f.begin(env, outer.reader, nil); err != nil {
 		return err
 	}

@@ -74,20 +74,36 @@ func bindMembers(col *column, list node) func(*frame, *operand) error {
 			if err != nil {
 				return placed(pos, err)
 			}
-			o.values = append(o.values, v)
-			return nil
+			return o.add(f, v)
 		}
 		if err := eachMember(f, list, add); err != nil {
 			return err
 		}
-		o.settle(whole(col.typ))
-		return nil
+		return o.settle(f, whole(col.typ))
 	}
 }
 
+// add appends a member of an in.
+func (o *operand) add(f *frame, v doc.Value) error {
+	if filled(o.values) && !f.fits() {
+		return f.take()
+	}
+	o.values = append(o.values, v)
+	return nil
+}
+
 // settle puts the members of an in into the order that memberTest and the indexes want, each once.
-func (o *operand) settle(whole bool) {
-	slices.SortFunc(o.values, doc.Compare)
+func (o *operand) settle(f *frame, whole bool) error {
+	compared := 0
+	slices.SortFunc(o.values, func(a, b doc.Value) int {
+		if compared++; compared&(comparesPerCheck-1) == 0 {
+			f.goesOn()
+		}
+		if f.err != nil {
+			return 0 // from here on all are equal, so that the sort is over soon
+		}
+		return doc.Compare(a, b)
+	})
 	o.values = slices.CompactFunc(o.values, doc.Equal)
 	if whole {
 		for _, v := range o.values {
@@ -96,6 +112,10 @@ func (o *operand) settle(whole bool) {
 			}
 		}
 	}
+	if len(o.values) >= fewItems {
+		f.fits()
+	}
+	return f.take()
 }
 
 // eachMember calls add for each member of a constant list, which is written out or one value.

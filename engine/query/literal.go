@@ -75,6 +75,7 @@ func (f *frame) element(v doc.Value, pos syntax.Pos) {
 		arena = doc.Append(f.arena, doc.Value{})
 	}
 	f.arena = arena
+	f.arenaFits()
 }
 
 // closed ends the list or object that was opened in the arena.

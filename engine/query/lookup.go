@@ -191,7 +191,7 @@ func (g *getPlan) emitWithChildren(f *frame) bool {
 	g.levels[0].append(f)
 	f.out = append(f.out, '}')
 	f.rows++
-	return f.err == nil
+	return f.outFits() && f.err == nil
 }
 
 // append appends the key of the level and the documents beside the frame's row, which stays what it is.
@@ -202,11 +202,11 @@ func (l *level) append(f *frame) {
 	r.sorts = !l.pick.byID
 	if r.limit > 0 {
 		if r.sorts {
-			r.sorter.begin(l.pick.keys, r.limit+min(r.offset, math.MaxInt-r.limit))
+			r.sorter.begin(f, l.pick.keys, r.limit+min(r.offset, math.MaxInt-r.limit))
 		}
 		r.find(f)
 		if r.sorts && f.err == nil {
-			r.sorter.sorted(f, r.offset, r.onSorted)
+			r.sorter.sorted(r.offset, r.onSorted)
 		}
 		r.sorter.reset()
 	}
@@ -246,7 +246,7 @@ func (r *levelRun) visitID(f *frame, id int64) bool {
 		return true
 	}
 	r.tested++
-	if r.tested&(rowsPerCheck-1) == 0 && !f.goesOn() {
+	if r.tested&(f.every-1) == 0 && !f.goesOn() {
 		return false
 	}
 	// Two keys may share a hash.
@@ -262,8 +262,7 @@ func (r *levelRun) visitID(f *frame, id int64) bool {
 		r.found = true
 		return false
 	case r.sorts:
-		r.sorter.add(d)
-		return true
+		return r.sorter.add(d)
 	case r.skip > 0:
 		r.skip--
 		return true
@@ -281,5 +280,5 @@ func (r *levelRun) show(f *frame, d doc.Document) bool {
 	}
 	f.out = append(f.out, '}')
 	r.rows++
-	return f.err == nil
+	return f.outFits() && f.err == nil
 }

@@ -60,6 +60,9 @@ func (c *compiler) match(st *syntax.Match) (*matchPlan, error) {
 	return m, nil
 }
 
+// wordBytes is about what a search takes for each byte of the text it looks for.
+const wordBytes = 16
+
 // find puts the best k rows that pass the terms into f.search.hits. Rows whose ttl is over count in no score.
 func (m *matchPlan) find(f *frame, t Table, k int) error {
 	s, ttl := &f.search, t.Schema().TTL()
@@ -67,7 +70,11 @@ func (m *matchPlan) find(f *frame, t Table, k int) error {
 		return f.take()
 	}
 	x := t.Text(m.column.name)
-	accept, words := s.filter.begin(f, t, k, x.Len()), f.operands[m.words].value.B
+	words := f.operands[m.words].value.B
+	if len(words) > uncounted/wordBytes && !f.reserve(wordBytes*int64(len(words))) {
+		return f.take()
+	}
+	accept := s.filter.begin(f, t, k, x.Len())
 	if ttl == nil {
 		s.hits = x.Search(words, k, accept, s.hits[:0])
 	} else {

@@ -224,6 +224,10 @@ func (n *nearPlan) walk(f *frame, t Table, g *hnsw.Graph, k, ef int) error {
 	instead := byWide
 	for s.near.ef = widened(ef, share); accept == nil || s.near.ef*measuredPerEF < reach; {
 		s.filter.asked, s.filter.passed = 0, 0
+		f.extra = 2 * hitBytes * int64(min(s.near.ef, t.Len())) // in sight and to be looked at
+		if !f.fits() {
+			return f.take()
+		}
 		s.hits = g.Search(q, k, s.near.ef, accept, s.hits[:0])
 		if err := f.take(); err != nil {
 			return err

@@ -167,14 +167,14 @@ func (p *picker) each(f *frame, t Table, emit func(f *frame) bool) error {
 		f.travel()
 		return f.take()
 	}
-	f.sorter.begin(p.keys, need)
+	f.sorter.begin(f, p.keys, need)
 	w.skip, w.left, w.sink = 0, math.MaxInt, addToSorter
 	f.travel()
 	if err := f.take(); err != nil {
 		return err
 	}
 	f.doing = atAnswer
-	f.sorter.sorted(f, offset, func(d doc.Document) bool {
+	f.sorter.sorted(offset, func(d doc.Document) bool {
 		f.doc = d
 		f.arena = f.arena[:f.mark]
 		return emit(f) && f.err == nil
@@ -183,8 +183,7 @@ func (p *picker) each(f *frame, t Table, emit func(f *frame) bool) error {
 }
 
 func addToSorter(f *frame) bool {
-	f.sorter.add(f.doc)
-	return true
+	return f.sorter.add(f.doc)
 }
 
 // count counts the rows, from an index alone where one range of it is all there is to count.
@@ -218,7 +217,7 @@ func (p *picker) count(f *frame, t Table) (int, error) {
 func (f *frame) visitDocument(d doc.Document) bool {
 	w := &f.walk
 	w.tested++
-	if w.tested&(rowsPerCheck-1) == 0 && !f.goesOn() {
+	if w.tested&(f.every-1) == 0 && !f.goesOn() {
 		return false
 	}
 	f.doc = d

@@ -36,7 +36,12 @@ type Env struct {
 	Ctx    context.Context // nil for one that never ends
 	Params []doc.Value     // $1 is Params[0]; doc.Untyped is text read by the type it meets; more than the statement uses are fine
 	Now    time.Time       // what now() answers throughout the run
+
+	Account *Account // what the run holds is counted there; nil for a limit of its own
 }
+
+// ErrLongAnswer is an answer past Account.MostAnswer.
+var ErrLongAnswer = fail.New(fail.TooLarge, "the answer is longer than it may be")
 
 // Plan is a prepared statement. It is safe for concurrent runs.
 type Plan struct {
@@ -44,6 +49,7 @@ type Plan struct {
 	schema  bool
 	compact *string // the collection a compact names; empty for the whole file
 	params  int     // the highest parameter the statement uses
+	nodes   int     // of its expressions
 	binds   []bind
 	run     func(f *frame, s Reader) (Result, error)
 	frames  sync.Pool // of *frame
@@ -131,10 +137,23 @@ func (p *Plan) Run(env *Env, s Reader, dst []byte) (Result, error) {
 	if err == nil {
 		err = f.take() // an answer that something was left out of is none
 	}
+	if err == nil && f.account.longAnswer(r.Body) {
+		err = ErrLongAnswer
+	}
 	if err != nil {
 		return Result{}, err
 	}
+	f.counted -= min(bytesOf(r.Body), f.counted) // the caller holds the answer on
 	return r, nil
+}
+
+// every is how many rows, a power of two, a run tests between two looks at its context.
+func (p *Plan) every() int {
+	every := rowsPerCheck
+	for n := p.nodes / nodesPerRow; n > 0 && every > 1; n /= 2 {
+		every /= 2
+	}
+	return every
 }
 
 // frame is one for a run, to be released after it.

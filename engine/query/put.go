@@ -66,6 +66,7 @@ func (c *compiler) put(st *syntax.Put) error {
 		}
 		p.rows = append(p.rows, row)
 	}
+	c.plan.nodes = 0 // each is computed once a run, not once a row
 	c.plan.run = p.run
 	return nil
 }

@@ -188,16 +188,18 @@ func (s *searchPlan) sorted(f *frame, t Table, limit, offset int, emit func(f *f
 	if limit >= 0 {
 		need = limit + offset
 	}
-	f.sorter.begin(s.pick.keys, need)
+	f.sorter.begin(f, s.pick.keys, need)
 	for n, h := range r.hits {
 		if err := f.pause(n); err != nil {
 			return err
 		}
-		f.sorter.add(t.Get(h.ID))
+		if !f.sorter.add(t.Get(h.ID)) {
+			return f.take()
+		}
 	}
 	r.byID = append(r.byID[:0], r.hits...)
 	slices.SortFunc(r.byID, func(a, b index.Hit) int { return cmp.Compare(a.ID, b.ID) })
-	f.sorter.sorted(f, offset, func(d doc.Document) bool {
+	f.sorter.sorted(offset, func(d doc.Document) bool {
 		at, _ := slices.BinarySearchFunc(r.byID, d.ID(), func(h index.Hit, id int64) int { return cmp.Compare(h.ID, id) })
 		f.doc, r.score = d, r.byID[at].Score
 		f.arena = f.arena[:f.mark]
@@ -212,7 +214,7 @@ func (s *searchPlan) emit(f *frame) bool {
 	f.out = append(f.out, `,"`+scoreKey+`":`...)
 	f.out = append(doc.AppendFloat32(f.out, f.search.score), '}')
 	f.rows++
-	return true
+	return f.outFits()
 }
 
 // option is the number behind ef, k or candidates.

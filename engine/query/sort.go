@@ -31,6 +31,8 @@ type sorter struct {
 	entries []sortEntry // one for each of the documents: a heap once there are limit of them, at last in order
 	barred  bool        // the heap is full and the value of its last is the int or timestamp bar
 	bar     int64
+	f       *frame // of the run
+	work    int    // keys looked at since the context was
 }
 
 // sortEntry stands for one document. Its key orders most of them without a look at their bytes.
@@ -40,8 +42,8 @@ type sortEntry struct {
 	doc int // in docs
 }
 
-func (s *sorter) begin(keys []orderKey, limit int) {
-	s.keys, s.limit, s.width = keys, limit, 0
+func (s *sorter) begin(f *frame, keys []orderKey, limit int) {
+	s.f, s.keys, s.limit, s.width, s.work = f, keys, limit, 0, 0
 	for i := range keys {
 		if keys[i].keyed() {
 			s.width++
@@ -55,10 +57,10 @@ func (s *sorter) reset() {
 	*s = sorter{docs: kept(s.docs), texts: kept(s.texts), entries: kept(s.entries)}
 }
 
-// add takes a document.
-func (s *sorter) add(d doc.Document) {
+// add takes a document; it is false once the run has an error.
+func (s *sorter) add(d doc.Document) bool {
 	if s.barred && s.beyond(d) {
-		return
+		return true
 	}
 	first := &s.keys[0]
 	key := doc.SortKeyBy(first.collate, first.column.value(d))
@@ -68,7 +70,10 @@ func (s *sorter) add(d doc.Document) {
 	n := len(s.docs)
 	full := n == s.limit
 	if full && key > s.entries[0].key {
-		return
+		return true
+	}
+	if filled(s.docs) && !s.f.fits() || !s.worked(s.width) {
+		return false
 	}
 	for i := range s.keys {
 		if k := &s.keys[i]; k.keyed() {
@@ -85,7 +90,7 @@ func (s *sorter) add(d doc.Document) {
 			}
 			s.raiseBar()
 		}
-		return
+		return s.f.err == nil
 	}
 	// The heap is full: d takes the place of the last in it where it comes before that one.
 	last := s.entries[0]
@@ -101,6 +106,16 @@ func (s *sorter) add(d doc.Document) {
 		s.sink(0)
 		s.raiseBar()
 	}
+	return s.f.err == nil
+}
+
+// worked counts n keys that were looked at, and looks at the context now and then; it is false once the run has an error.
+func (s *sorter) worked(n int) bool {
+	if s.work += n; s.work < comparesPerCheck {
+		return true
+	}
+	s.work = 0
+	return s.f.goesOn()
 }
 
 // raiseBar notes the value that a document must not be beyond to be kept, where it is read at a glance.
@@ -146,8 +161,11 @@ func (s *sorter) exact(key uint64) bool {
 	return doc.KeyExact(key)
 }
 
-// compareTies orders two documents that share a key.
+// compareTies orders two documents that share a key. Once the run has an error all are equal, so that a sort is over soon.
 func (s *sorter) compareTies(a, b sortEntry) int {
+	if !s.worked(len(s.keys)) {
+		return 0
+	}
 	exact := s.exact(a.key)
 	x, y := a.doc*s.width, b.doc*s.width // their text keys
 	for at := range s.keys {
@@ -194,7 +212,8 @@ func (s *sorter) sink(i int) {
 
 // sorted visits the documents in order, the first skip of them left out, until fn is false or the frame's
 // context ends.
-func (s *sorter) sorted(f *frame, skip int, fn func(doc.Document) bool) {
+func (s *sorter) sorted(skip int, fn func(doc.Document) bool) {
+	f := s.f
 	was := f.doing
 	f.doing, f.done = atSort, len(s.entries)
 	compared := 0
@@ -211,7 +230,7 @@ func (s *sorter) sorted(f *frame, skip int, fn func(doc.Document) bool) {
 		return
 	}
 	for n, e := range s.entries[min(skip, len(s.entries)):] {
-		if n&(rowsPerCheck-1) == rowsPerCheck-1 && !f.goesOn() || !fn(s.docs[e.doc]) {
+		if n&(f.every-1) == f.every-1 && !f.goesOn() || !fn(s.docs[e.doc]) {
 			return
 		}
 	}

@@ -12,6 +12,7 @@ type tally interface {
 	open() // one more group
 	add(group int, d doc.Document)
 	value(group int) (v doc.Value, fits bool)
+	holds() int64 // bytes
 }
 
 // tally makes the aggregate's, empty.
@@ -34,6 +35,7 @@ func (a *aggregate) tally() tally {
 // rowTally counts rows.
 type rowTally struct{ counts []int64 }
 
+func (t *rowTally) holds() int64                  { return bytesOf(t.counts) }
 func (t *rowTally) open()                         { t.counts = append(t.counts, 0) }
 func (t *rowTally) add(group int, _ doc.Document) { t.counts[group]++ }
 func (t *rowTally) value(group int) (doc.Value, bool) {
@@ -45,6 +47,8 @@ type countTally struct {
 	column *column
 	counts []int64
 }
+
+func (t *countTally) holds() int64 { return bytesOf(t.counts) }
 
 func (t *countTally) open() { t.counts = append(t.counts, 0) }
 
@@ -70,6 +74,8 @@ type intSum struct {
 	hi int64
 	lo uint64
 }
+
+func (t *intTally) holds() int64 { return bytesOf(t.sums) }
 
 func (t *intTally) open() { t.sums = append(t.sums, intSum{}) }
 

@@ -17,9 +17,11 @@ func writer(s Reader, name string) (Writer, Table, error) {
 
 // pause looks at the context before the nth step of what the frame is doing, now and then.
 func (f *frame) pause(n int) error {
-	if n%rowsPerCheck == rowsPerCheck-1 {
+	if n&(f.every-1) == f.every-1 {
 		f.done = n
-		return f.interrupted()
+		if !f.goesOn() {
+			return f.take()
+		}
 	}
 	return nil
 }
@@ -113,6 +115,7 @@ func (ch *changer) change(f *frame, s Reader, write func(f *frame, w Writer, t T
 		if ch.returning != nil {
 			ch.returning.appendRow(f)
 			f.rows++
+			f.outFits()
 			if err := f.take(); err != nil {
 				return Result{}, err
 			}

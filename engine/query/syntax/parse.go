@@ -22,8 +22,16 @@ const (
 )
 
 // Parse reads one statement, which a `;` may end.
-func Parse(text string) (Statement, error) {
+func Parse(text string) (Statement, error) { return ParseCounted(text, nil) }
+
+// tokensCounted is how many tokens, a power of two, are read between two counts of them.
+const tokensCounted = 1 << 12
+
+// ParseCounted is Parse that tells count how many tokens more have been read, before what the tree takes for them becomes
+// much. An error of count ends the reading.
+func ParseCounted(text string, count func(tokens int) error) (Statement, error) {
 	p := newParser(text)
+	p.count = count
 	st, err := p.statement()
 	if err != nil {
 		return nil, err
@@ -62,8 +70,10 @@ type parser struct {
 	nesting  int // lists and objects around tok
 	width    int // how many keys the last object had, for the next one
 	noParams bool
-	having   bool // the condition is one of groups, where aggregates stand
-	rest     rest // for the sentence that refuses what follows the statement
+	having   bool                   // the condition is one of groups, where aggregates stand
+	tokens   int                    // read
+	count    func(tokens int) error // nil where nobody counts them
+	rest     rest                   // for the sentence that refuses what follows the statement
 
 	// Nodes that a statement has many of are made in slabs, to spare the collector.
 	literals slab[Literal]
@@ -79,6 +89,12 @@ func newParser(text string) *parser {
 
 // advance goes on to the next token.
 func (p *parser) advance() {
+	if p.tokens++; p.tokens&(tokensCounted-1) == 0 && p.count != nil {
+		if err := p.count(tokensCounted); err != nil {
+			p.tok, p.peeked = p.scan.stop(err), false
+			return
+		}
+	}
 	if p.peeked {
 		p.tok, p.peeked = p.behind, false
 		return

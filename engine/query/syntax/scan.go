@@ -41,8 +41,12 @@ func (s *scanner) place(off int) Pos {
 // fail makes the token that ends all scanning.
 func (s *scanner) fail(off int, format string, args ...any) token {
 	pos := s.place(off)
-	s.err = fail.At(fail.Invalid, pos.Line, pos.Column, format, args...)
-	s.bad = token{kind: kindBad, pos: pos}
+	return s.stop(fail.At(fail.Invalid, pos.Line, pos.Column, format, args...))
+}
+
+// stop makes the token that ends all scanning, for an error.
+func (s *scanner) stop(err error) token {
+	s.err, s.bad = err, token{kind: kindBad, pos: s.at}
 	return s.bad
 }
 

@@ -1,0 +1,226 @@
+package query
+
+import (
+	"context"
+	"unsafe"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/index"
+)
+
+// DefaultMemory is how many bytes a statement may hold where its Account does not say.
+const DefaultMemory = 512 << 20
+
+const (
+	// uncounted is what a statement may hold before anybody is asked: small ones share no lock.
+	uncounted = 64 << 10
+	// takenAtOnce is what an Account takes from its Budget at a time, in bytes.
+	takenAtOnce = 64 << 10
+	// TokenBytes is about what the tree of a statement and its plan take for each token of its text.
+	TokenBytes = 128
+)
+
+// Budget is memory that statements share, of whatever databases.
+type Budget interface {
+	// Take takes n bytes for a statement that has held of them already, and reports whether there was room.
+	Take(n, held int64) bool
+	// Give gives bytes back.
+	Give(n int64)
+}
+
+// Account counts what one statement holds while it runs, or the statements of one batch together: their trees, what they
+// sort, group, gather and compare with, and their answers. Everything that may grow with the data or the statement is
+// counted here and nowhere else. It is used by one goroutine at a time; the zero value has the default limit and no budget.
+type Account struct {
+	Most       int64  // bytes that may be held, DefaultMemory where 0
+	MostAnswer int    // bytes the next answer may have, past which it is ErrLongAnswer; 0 for no limit but Most
+	Budget     Budget // nil where nothing is shared
+
+	held  int64
+	taken int64 // from the budget
+}
+
+// Accounted is a context with an account that what runs under it is counted in.
+type Accounted struct {
+	context.Context
+	Account *Account
+}
+
+// accountKey is what a context has its Account under.
+type accountKey struct{}
+
+// Value implements context.Context.
+func (c *Accounted) Value(key any) any {
+	if key == (accountKey{}) {
+		return c.Account
+	}
+	return c.Context.Value(key)
+}
+
+// AccountOf is the account of a context, nil where it has none.
+func AccountOf(ctx context.Context) *Account {
+	if ctx == nil {
+		return nil
+	}
+	a, _ := ctx.Value(accountKey{}).(*Account)
+	return a
+}
+
+// Hold counts n bytes more, or fewer where n is below zero. Where that is too much it counts them all the same, and returns
+// an error of kind TooLarge, or Busy where the budget has no room now; the statement is given up then.
+func (a *Account) Hold(n int64, doing string) error {
+	switch a.hold(n) {
+	case fail.TooLarge:
+		return a.tooLarge(doing)
+	case fail.Busy:
+		return a.busy(doing)
+	}
+	return nil
+}
+
+// hold is Hold with the kind of its error, 0 where there is none.
+func (a *Account) hold(n int64) fail.Kind {
+	a.held += n
+	switch {
+	case n <= 0:
+	case a.held > a.most():
+		return fail.TooLarge
+	case a.Budget != nil && a.held > max(uncounted, a.taken):
+		more := (a.held - a.taken + takenAtOnce - 1) / takenAtOnce * takenAtOnce
+		if !a.Budget.Take(more, a.taken) {
+			return fail.Busy
+		}
+		a.taken += more
+	}
+	return 0
+}
+
+// longAnswer reports whether an answer is longer than the next one may be.
+func (a *Account) longAnswer(answer []byte) bool {
+	return a.MostAnswer > 0 && len(answer) > a.MostAnswer
+}
+
+func (a *Account) most() int64 {
+	if a.Most > 0 {
+		return a.Most
+	}
+	return DefaultMemory
+}
+
+func (a *Account) tooLarge(doing string) error {
+	return fail.New(fail.TooLarge, "the statement needs more than the %d MiB of memory that one may hold: it was %s; ask for less at a time", a.most()>>20, doing)
+}
+
+func (a *Account) busy(doing string) error {
+	return fail.New(fail.Busy, "the memory for statements and their answers is in use, send the request again: the statement was %s", doing)
+}
+
+// Held is how many bytes are counted, none by a nil Account.
+func (a *Account) Held() int64 {
+	if a == nil {
+		return 0
+	}
+	return a.held
+}
+
+// Return counts no more than was held before, once everything since then is let go. It may be called of nil.
+func (a *Account) Return(held int64) {
+	if a != nil {
+		a.held = held
+	}
+}
+
+// Grant notes n bytes that were taken from the budget for the statement before it runs.
+func (a *Account) Grant(n int64) { a.taken += n }
+
+// Settle ends the counting: keep bytes stay taken from the budget, as far as they were, and are returned for the caller to
+// give back; everything else is given back now.
+func (a *Account) Settle(keep int64) int64 {
+	keep = min(keep, a.taken)
+	if a.Budget != nil && a.taken > keep {
+		a.Budget.Give(a.taken - keep)
+	}
+	a.held, a.taken = 0, 0
+	return keep
+}
+
+// bytesOf is what a slice takes.
+func bytesOf[T any](s []T) int64 {
+	var one T
+	return int64(cap(s)) * int64(unsafe.Sizeof(one))
+}
+
+// fits counts anew what the run holds. It is false, and the run has an error, where that is more than it may.
+func (f *frame) fits() bool {
+	if f.err != nil {
+		return false
+	}
+	if f.account == nil { // a constant of the statement is computed as it is planned
+		f.account = &f.own
+	}
+	now := f.memory()
+	more := now - f.counted
+	f.counted = now
+	if kind := f.account.hold(more); kind == fail.TooLarge {
+		f.err = f.account.tooLarge(f.does())
+	} else if kind == fail.Busy {
+		f.err = f.account.busy(f.does())
+	}
+	f.outRoof, f.arenaRoof = max(cap(f.out), uncounted), max(cap(f.arena), uncounted)
+	if f.err == nil && f.account.longAnswer(f.out) {
+		f.err = ErrLongAnswer
+	}
+	return f.err == nil
+}
+
+// memory is what a run holds: of all that may be large, the buffers as they are.
+func (f *frame) memory() int64 {
+	n := f.extra + bytesOf(f.out) + bytesOf(f.arena) + bytesOf(f.fold) + bytesOf(f.record) + bytesOf(f.picked)
+	n += bytesOf(f.walk.ids) + bytesOf(f.walk.docs) + f.sorter.holds() + f.search.holds()
+	for i := range f.operands {
+		n += f.operands[i].holds()
+	}
+	for i := range f.levels {
+		n += f.levels[i].sorter.holds()
+	}
+	if f.group.making != nil {
+		n += f.group.making.holds()
+	}
+	return n
+}
+
+// reserve counts n bytes that a run is about to hold outside its buffers.
+func (f *frame) reserve(n int64) bool {
+	f.extra += n
+	return f.fits()
+}
+
+// outFits is fits where the answer has outgrown what was counted of it.
+func (f *frame) outFits() bool { return len(f.out) <= f.outRoof || f.fits() }
+
+// arenaFits is fits where the values of expressions have outgrown what was counted of them.
+func (f *frame) arenaFits() bool { return len(f.arena) <= f.arenaRoof || f.fits() }
+
+// fewItems is how many items a list may have before its growth is counted.
+const fewItems = 1024
+
+// filled reports whether the next item makes a long list grow, which is the time to count.
+func filled[T any](s []T) bool { return len(s) == cap(s) && len(s) >= fewItems }
+
+func (o *operand) holds() int64 {
+	return bytesOf(o.values) + bytesOf(o.ints) + bytesOf(o.folded) + bytesOf(o.key)
+}
+
+func (s *searchRun) holds() int64 {
+	r := &s.filter.members
+	return bytesOf(s.hits) + bytesOf(s.other) + bytesOf(s.byID) + bytesOf(s.floats) + bytesOf(r.bits) + bytesOf(r.sorted)
+}
+
+func (s *sorter) holds() int64 { return bytesOf(s.docs) + bytesOf(s.texts) + bytesOf(s.entries) }
+
+const (
+	hitBytes  = int64(unsafe.Sizeof(index.Hit{}))
+	cellBytes = int64(unsafe.Sizeof(doc.Value{}))
+	rowBytes  = int64(unsafe.Sizeof([]doc.Value{}))
+)
