@@ -7,6 +7,9 @@ import (
 	"unicode/utf8"
 )
 
+// dotAbove is what an i wears, and what is left of an İ beside its i where a client lowers it by Unicode's full mapping.
+const dotAbove = '\u0307'
+
 // foldedTable holds the folded form of the runes below its length, among them Latin, Greek and Cyrillic.
 var foldedTable = sync.OnceValue(func() *[0x600]rune {
 	var t [0x600]rune
@@ -16,8 +19,11 @@ var foldedTable = sync.OnceValue(func() *[0x600]rune {
 	return &t
 })
 
-// leastFold is the least of the runes that are equal to r by Unicode simple folding.
+// leastFold is the least of the runes that are equal to r: by Unicode simple folding, with I, i, İ and ı as one letter.
 func leastFold(r rune) rune {
+	if r == 'İ' || r == 'ı' {
+		return 'I'
+	}
 	least := r
 	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
 		least = min(least, next)
@@ -25,12 +31,13 @@ func leastFold(r rune) rune {
 	return least
 }
 
-// appendFolded appends s with each letter in the form that stands for all its cases. That form is never
-// longer than the letter.
+// appendFolded appends s with each letter in the form that stands for all its cases, and without a dot on an i. That form
+// is never longer than the letter.
 func appendFolded(dst, s []byte) []byte {
 	table := foldedTable()
 	dst = slices.Grow(dst, len(s))
-	at := len(dst)
+	start := len(dst)
+	at := start
 	dst = dst[:at+len(s)]
 	for i := 0; i < len(s); {
 		if c := s[i]; c < utf8.RuneSelf {
@@ -44,6 +51,8 @@ func appendFolded(dst, s []byte) []byte {
 		switch {
 		case r == utf8.RuneError: // or a byte that is no UTF-8
 			at += copy(dst[at:], s[i-n:i])
+			continue
+		case r == dotAbove && at > start && dst[at-1] == 'I':
 			continue
 		case int(r) < len(table):
 			r = table[r]

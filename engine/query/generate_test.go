@@ -46,7 +46,7 @@ func (g generator) chance(label string, percent int) bool {
 var (
 	ints     = []int64{0, 1, 2, 3, -1, -2, 1, 2, 1<<53 + 1, 1 << 53, math.MaxInt64, math.MinInt64}
 	floats   = []float64{0, 0.5, 1, 1.5, 2, -1.5, 1 << 53, 9.2e18, 1e300}
-	texts    = []string{"", "a", "b", "A", "ab", "aB", "ß", "ſ", "K", "k", "ä", "Ä", "a\u0308", "ı", "i", "I", "a\"b", "a b", "2024-01-01"}
+	texts    = []string{"", "a", "b", "A", "ab", "aB", "ß", "ſ", "K", "k", "ä", "Ä", "a\u0308", "ı", "i", "I", "İb", "i\u0307B", "a\"b", "a b", "2024-01-01"}
 	instants = []moment{0, -1, 1, 1704067200000, 1704067200001, 1767323045678}
 )
 

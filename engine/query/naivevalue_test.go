@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"fenec/engine/doc"
 	"fenec/engine/query/syntax"
@@ -16,14 +17,18 @@ import (
 
 // containsFold tries every place.
 func containsFold(s, sub string) bool {
-	runes, want := []rune(s), []rune(sub)
-	for i := 0; i+len(want) <= len(runes); i++ {
-		if strings.EqualFold(string(runes[i:i+len(want)]), sub) {
+	runes, sub := []rune(oneI.Replace(s)), oneI.Replace(sub)
+	n := utf8.RuneCountInString(sub)
+	for i := 0; i+n <= len(runes); i++ {
+		if strings.EqualFold(string(runes[i:i+n]), sub) {
 			return true
 		}
 	}
 	return false
 }
+
+// oneI writes every i, with its dot or without, as one letter.
+var oneI = strings.NewReplacer("I\u0307", "i", "i\u0307", "i", "İ\u0307", "i", "ı\u0307", "i", "I", "i", "İ", "i", "ı", "i")
 
 // rat is a number's exact value, nil for anything else.
 func rat(v any) *big.Rat {
