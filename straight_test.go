@@ -28,13 +28,20 @@ type pair struct {
 
 func startPair(t testing.TB) *pair {
 	t.Helper()
+	return startPairWith(t, node.Config{}, router.Config{})
+}
+
+func startPairWith(t testing.TB, nc node.Config, rc router.Config) *pair {
+	t.Helper()
 	p := &pair{t: t}
-	n, err := node.New(node.Config{Dir: t.TempDir(), AdminToken: adminToken})
+	nc.Dir, nc.AdminToken = t.TempDir(), adminToken
+	n, err := node.New(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.straight = serveIn(t, n)
-	r, err := router.New(router.Config{Directory: filepath.Join(t.TempDir(), "shard.fenec")})
+	rc.Directory = filepath.Join(t.TempDir(), "shard.fenec")
+	r, err := router.New(rc)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,7 @@ func (db *DB) stageBatch(ctx context.Context, o *Once, parsed []*statement, sts 
 		return nil, nil, at, 0, err
 	}
 	if claim {
-		if err := db.claimedLocked(); err != nil {
+		if err := db.claimedLocked(ctx); err != nil {
 			return results, nil, 0, 0, err
 		}
 	}

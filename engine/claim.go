@@ -194,10 +194,13 @@ func (db *DB) admitLocked(claim bool) error {
 	return err
 }
 
-// claimedLocked judges the block of a claim.
-func (db *DB) claimedLocked() error {
+// claimedLocked judges the block of a claim that is about to land. It lands for nobody who has left.
+func (db *DB) claimedLocked(ctx context.Context) error {
 	if db.tx.changes == 0 {
 		return ErrNothing
 	}
-	return db.writableLocked()
+	if err := db.writableLocked(); err != nil {
+		return err
+	}
+	return query.Stopped(ctx, "about to keep what it claims")
 }

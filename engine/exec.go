@@ -94,7 +94,7 @@ func (db *DB) stageStatement(o *Once, s *statement, env *query.Env, built *build
 		return Result{}, nil, 0, err
 	}
 	if claim {
-		if err := db.claimedLocked(); err != nil {
+		if err := db.claimedLocked(env.Ctx); err != nil {
 			return res, nil, 0, err
 		}
 	}

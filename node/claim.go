@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -16,12 +17,36 @@ const maxClaims = 16384
 // holds tells a request that is to be held where it would write nothing.
 func (c *call) holds() bool { return c.waits && !c.named && c.wait > 0 }
 
+// claimant is the context of a claim. Its error is what the client's connection says at the moment it is asked, which the
+// engine does right before a claim's block lands: nothing is taken for a client that has left.
+type claimant struct {
+	context.Context
+	request *http1.Request
+}
+
+func (c claimant) Err() error { return c.request.Look() }
+
 // attempt is one run of a claim: its answer, or why it has none. Where try is set, one that would write nothing is
 // engine.ErrNothing beside the answer that would be.
 type attempt func(try bool) (http1.Answer, error)
 
+// sure is a run that is made while the client is known to be there.
+func (c *call) sure(run attempt) attempt {
+	return func(try bool) (http1.Answer, error) {
+		for {
+			if c.request.Settle() != nil {
+				return http1.Answer{}, errLeft()
+			}
+			if a, err := run(try); !errors.Is(err, http1.ErrUnsure) {
+				return a, err
+			}
+		}
+	}
+}
+
 // hold runs a claim, and holds it as long as it would write nothing.
 func (c *call) hold(waits *engine.Claim, run attempt) (http1.Answer, error) {
+	run = c.sure(run)
 	if a, err := run(true); !claim.Holds(err) {
 		return a, err
 	}
@@ -46,29 +71,33 @@ func (c *call) hold(waits *engine.Claim, run attempt) (http1.Answer, error) {
 				return a, err
 			}
 		case waitOver, waitStopping:
-			return lastRun(run)
+			return c.lastRun(run)
 		case waitGone:
 			return http1.Answer{}, errLeaving(c.tenant.name)
 		case waitLeft:
-			return http1.Answer{}, fail.New(fail.Canceled, "the request was given up")
+			return http1.Answer{}, errLeft()
 		}
 	}
 }
 
-// lastRun answers what a claim finds at its end. A database that is frozen can tell that this is nothing.
-func lastRun(run attempt) (http1.Answer, error) {
-	a, err := run(false)
-	if fail.KindOf(err) == fail.Frozen {
-		if a, err = run(true); errors.Is(err, engine.ErrNothing) {
-			err = nil
+// lastRun answers what a claim finds at its end. Under a key that is kept though it is nothing, but by a database that is
+// frozen.
+func (c *call) lastRun(run attempt) (http1.Answer, error) {
+	a, err := run(true)
+	if !errors.Is(err, engine.ErrNothing) {
+		return a, err
+	}
+	if c.keyed {
+		if kept, err := run(false); fail.KindOf(err) != fail.Frozen {
+			return kept, err
 		}
 	}
-	return a, err
+	return a, nil
 }
 
 // execClaim is exec of a statement that may be held.
 func (c *call) execClaim(st engine.Statement, answer func(*call, *engine.Result) http1.Answer) (http1.Answer, error) {
-	db, ctx := c.tenant.db, c.request.Context()
+	db, ctx := c.tenant.db, claimant{c.request.Context(), c.request}
 	waits, _, err := db.Claim([]engine.Statement{st})
 	if err != nil {
 		return http1.Answer{}, err
@@ -92,7 +121,7 @@ func (c *call) execClaim(st engine.Statement, answer func(*call, *engine.Result)
 		return answer(c, &res), err
 	}
 	if waits == nil { // it reads
-		return run(false)
+		return c.sure(run)(false)
 	}
 	if kept, err := db.RanBefore(o); kept != nil || err != nil {
 		return replay(kept), err
@@ -102,7 +131,7 @@ func (c *call) execClaim(st engine.Statement, answer func(*call, *engine.Result)
 
 // execBatchClaim is execBatch of statements that may be held.
 func (c *call) execBatchClaim(statements []engine.Statement) (a http1.Answer, completed, at int, err error) {
-	db, ctx := c.tenant.db, c.request.Context()
+	db, ctx := c.tenant.db, claimant{c.request.Context(), c.request}
 	waits, at, err := db.Claim(statements)
 	if err != nil {
 		return http1.Answer{}, 0, at, err
@@ -128,7 +157,7 @@ func (c *call) execBatchClaim(statements []engine.Statement) (a http1.Answer, co
 		return c.answerBatch(results), err
 	}
 	if waits == nil { // all of it reads
-		a, err = run(false)
+		a, err = c.sure(run)(false)
 		return a, 0, at, err
 	}
 	if kept, err := db.RanBefore(o); kept != nil || err != nil {

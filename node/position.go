@@ -145,7 +145,7 @@ func (c *call) await() error {
 		case waitGone:
 			return errLeaving(c.tenant.name)
 		case waitLeft:
-			return fail.New(fail.Canceled, "the request was given up")
+			return errLeft()
 		}
 	}
 }
@@ -178,6 +178,9 @@ func (c *call) pause(moved <-chan struct{}, timer *time.Timer) ended {
 		return waitLeft
 	}
 }
+
+// errLeft is of a request whose client is gone.
+func errLeft() error { return fail.New(fail.Canceled, "the request was given up") }
 
 func errLeaving(name string) error {
 	return fail.New(fail.Closed, "tenant %s is being moved or deleted, send the request again", name)

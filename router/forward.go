@@ -26,14 +26,21 @@ func (rt *Router) forward(r *http1.Request, name []byte) http1.Answer {
 			return noTenant(string(name))
 		}
 	}
-	ex.wait = waits(r)
-	ex.silence = rt.transport.silence + ex.wait
+	ex.silence = rt.transport.silence
+	if wait := waits(r); wait > 0 { // a router that stops does not sit the wait out
+		ex.silence += wait
+		ex.watch = newWatch(r)
+		rt.held.add(ex.watch)
+	}
 	answer, away := ex.run(t.node)
 	if away {
 		// The node does not hold the tenant. Where it has moved since it was looked up, its new node answers.
 		if now := rt.dir.tenants.get(name); now.routed() && now.node != t.node {
 			answer, _ = ex.run(now.node)
 		}
+	}
+	if ex.watch != nil {
+		rt.held.remove(ex.watch)
 	}
 	return answer
 }
@@ -62,8 +69,8 @@ type exchange struct {
 	request *http1.Request
 	hops    bool // some of its headers end here
 	body    []byte
-	wait    time.Duration // what the request asks its node to hold it
-	silence time.Duration
+	silence time.Duration // the node's longest
+	watch   *watch        // of a request that asks its node to hold it; nil of others, and once a stream has it
 }
 
 // run sends the request to a node and reads its answer. A request that was not wholly sent goes again, once, on a
@@ -101,12 +108,10 @@ func (ex *exchange) mayRepeat(err *lost) bool {
 // try sends the request over one connection, which it gives back where it succeeds.
 func (ex *exchange) try(w *wire, l *link) (answer http1.Answer, away bool, failed *lost) {
 	r := ex.request
-	var until <-chan struct{}
-	if ex.wait > 0 { // a router that stops does not sit the wait out
-		until = ex.router.server.Draining()
-	}
-	w.serve(r, until)
 	began := time.Now()
+	if !w.serve(r, ex.watch, began) {
+		return answer, false, lostClient(w.ended())
+	}
 	w.out = appendRequest(w.out[:0], r, ex.hops, l, len(ex.body))
 	rest := ex.body
 	if len(rest) <= joinedBody {
@@ -116,18 +121,25 @@ func (ex *exchange) try(w *wire, l *link) (answer http1.Answer, away bool, faile
 	sending := w.Send(w.out, rest)
 	rep, err := w.ReadHead(r.Method, began.Add(ex.silence))
 	if err != nil {
-		if sending != nil {
+		why := w.ended()
+		switch {
+		case why != nil:
+			return answer, false, lostClient(why)
+		case sending != nil:
 			return answer, false, lostSending(sending)
 		}
 		return answer, false, lostWaiting(err)
 	}
 	w.hops = hops(rep.Headers)
-	away = absent(rep)
 	message, short, err := w.Message(http1.MaxHead+http1.MaxBody, ex.silence)
 	switch {
 	case err != nil:
+		if why := w.ended(); why != nil {
+			return answer, false, lostClient(why)
+		}
 		return answer, false, lostInside(err)
 	case short:
+		away = absent(rep)
 		answer = ex.passBack(w, l, rep, message)
 	default:
 		answer = ex.passOn(w, l, rep)

@@ -235,7 +235,7 @@ func (a nodeAPI) over(ctx context.Context, w *wire, method, path string, body []
 			w.close()
 		}
 	}()
-	w.serve(nil, nil)
+	w.serve(nil, nil, time.Time{}) // ctx ends it
 	w.out = append(a.head(w.out[:0], method, path, int64(len(body))), body...)
 	if err := w.Send(w.out, nil); err != nil {
 		return 0, nil, err

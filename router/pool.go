@@ -53,7 +53,7 @@ func (p *pool) take() *wire {
 
 // give keeps a connection for the next request, or closes it.
 func (p *pool) give(w *wire) {
-	if !w.Reusable() {
+	if !w.letGo() || !w.Reusable() {
 		w.close()
 		return
 	}

@@ -12,7 +12,7 @@
 //
 // # Goroutines
 //
-// The connection loop's (internal/http1), which end with Serve, and the repairer and the janitor, which Shutdown stops
+// The connection loop's (internal/http1), which end with Serve, those that watch clients of long requests among them; and the repairer and the janitor, which Shutdown stops
 // and waits for. Operations run on the goroutine of the request that asked for them, and a drain's moves on a few of
 // its own, which it waits for.
 //
@@ -23,6 +23,8 @@
 //	placements.mu    one shard of the map being replaced
 //	pool.mu          a node's unused connections
 //	marks.mu         the headers made for clients' addresses
+//	held.mu          the exchanges that a router which stops ends
+//	watch.mu         the connection of such an exchange, or of one whose client is watched
 package router
 
 import (
@@ -52,6 +54,7 @@ type Router struct {
 	metrics   *meters
 	server    *http1.Server
 
+	held      held
 	tenantOps operations
 	nodeOps   operations
 	repairer  repairer
@@ -118,6 +121,7 @@ func (rt *Router) Serve(l net.Listener) error {
 // Shutdown stops accepting, finishes the requests in flight until ctx ends, gives up the operations under way, which
 // undo what they can, and closes the directory. It may be called again, and before Serve.
 func (rt *Router) Shutdown(ctx context.Context) error {
+	rt.held.stop()
 	err := rt.server.Shutdown(ctx)
 	rt.closed.Do(func() {
 		rt.cancel()

@@ -13,8 +13,6 @@ const (
 	// streamSilence is how long a node may keep silent in the middle of an answer without a length, where
 	// --upstream-timeout is shorter: streams are kept alive by a line every 15 seconds.
 	streamSilence = 45 * time.Second
-	// streamPulse is how often a client is looked at while its node has nothing to say, and whether the router stops.
-	streamPulse = time.Second
 	// leastStreamBuffer and streamBuffer are what is copied at a time, in bytes: the more the more comes at once.
 	leastStreamBuffer = 4 << 10
 	streamBuffer      = 32 << 10
@@ -25,12 +23,17 @@ const (
 // one without a length.
 func (ex *exchange) passOn(w *wire, l *link, rep *http1.Response) http1.Answer {
 	r := ex.request
-	s := &stream{wire: w, pool: &l.pool, silence: max(ex.silence, streamSilence)}
-	w.until = nil
-	if rep.Length < 0 {
-		w.until = ex.router.server.Draining()
+	if w.watch == nil {
+		w.late()
 	}
-	w.Watch(streamPulse, w.awake)
+	w.Late(time.Time{}, nil)
+	ex.watch = nil
+	s := &stream{wire: w, pool: &l.pool, silence: max(ex.silence, streamSilence), watch: w.watch, held: &ex.router.held}
+	if rep.Length < 0 {
+		s.held.add(s.watch)
+	} else {
+		s.held.remove(s.watch)
+	}
 	framing, length := "", max(0, rep.Length)
 	if rep.Length < 0 && r.Minor > 0 {
 		framing, s.chunked = "Transfer-Encoding: chunked\r\n", true
@@ -46,11 +49,14 @@ type stream struct {
 	pool    *pool
 	silence time.Duration
 	chunked bool
+	watch   *watch
+	held    *held
 }
 
-// copy runs until either side ends. A client that leaves is noticed while the node has nothing to say.
+// copy runs until either side ends.
 func (s *stream) copy(out *http1.Writer) error {
 	err := s.pump(out)
+	s.held.remove(s.watch)
 	if err == nil {
 		s.pool.give(s.wire)
 	} else {

@@ -14,8 +14,9 @@ const (
 	keptBuffer = 64 << 10
 	// joinedBody is the longest body that is copied beside its head, so that both go out in one piece.
 	joinedBody = 32 << 10
-	// watchEvery is how often a client is looked at while its node has not answered.
-	watchEvery = 500 * time.Millisecond
+	// watchAfter is how long a node may take over an answer before the client that waits for it is watched: the quick
+	// answers cost no watching.
+	watchAfter = 5 * time.Millisecond
 )
 
 // wire is a connection to a node with what the router reuses along with it. One request at a time has it.
@@ -24,36 +25,52 @@ type wire struct {
 	out       []byte // the request being made
 	hops      bool   // the answer being passed back has headers that end here
 	idleSince time.Time
-	client    *http1.Request  // whose request is under way, nil for the router's own
-	until     <-chan struct{} // closed where the wait for the answer is to end; nil where nothing ends it
-	awake     func() error    // whether that client is still there; made once
+	client    *http1.Request // whose request is under way, nil for the router's own
+	watch     *watch         // of that client, nil while it is not watched
+	late      func()         // watches that client; made once
 }
-
-var (
-	errClientGone = errors.New("the client is gone")
-	errStopping   = errors.New("the router is stopping")
-)
 
 func newWire(up *http1.Upstream) *wire {
 	w := &wire{Upstream: up}
-	w.awake = func() error {
-		if w.client != nil && w.client.Context().Err() != nil {
-			return errClientGone
-		}
-		select {
-		case <-w.until:
-			return errStopping
-		default:
-			return nil
-		}
+	w.late = func() {
+		w.watch = newWatch(w.client)
+		w.watch.over(w) // where it has ended, the connection has too
 	}
 	return w
 }
 
-// serve says for whom the connection is used from now on, and what ends the wait for an answer beside that client.
-func (w *wire) serve(client *http1.Request, until <-chan struct{}) {
-	w.client, w.until = client, until
-	w.Watch(watchEvery, w.awake)
+// serve says for whom the connection is used from now on: a client, with the watch on it if there is one, or the router
+// itself. It reports whether the client is there.
+func (w *wire) serve(client *http1.Request, on *watch, now time.Time) bool {
+	w.client, w.watch = client, on
+	switch {
+	case on != nil:
+		w.Late(time.Time{}, nil)
+		return on.over(w)
+	case client != nil:
+		w.Late(now.Add(watchAfter), w.late)
+	default:
+		w.Late(time.Time{}, nil)
+	}
+	return true
+}
+
+// ended is why the watch has ended the exchange, nil where it has not.
+func (w *wire) ended() error {
+	if w.watch == nil {
+		return nil
+	}
+	return w.watch.ended()
+}
+
+// letGo takes the watch off the connection. It reports whether the connection may be used again.
+func (w *wire) letGo() bool {
+	if w.watch == nil {
+		return true
+	}
+	goes := w.watch.over(nil)
+	w.watch = nil
+	return goes
 }
 
 func (w *wire) close() {
@@ -62,7 +79,7 @@ func (w *wire) close() {
 
 // rest prepares the connection for lying unused.
 func (w *wire) rest() {
-	w.client, w.until = nil, nil
+	w.client = nil
 	if cap(w.out) > keptBuffer {
 		w.out = nil
 	}
@@ -78,6 +95,11 @@ type lost struct {
 	cause   error
 }
 
+// lostClient is a request whose exchange its watch has ended.
+func lostClient(why error) *lost {
+	return &lost{sent: true, cause: why, gone: why == errClientGone, ending: why == errStopping}
+}
+
 // lostSending is a request that did not go out wholly.
 func lostSending(err error) *lost {
 	return &lost{silent: errors.Is(err, os.ErrDeadlineExceeded), cause: err}
@@ -85,7 +107,7 @@ func lostSending(err error) *lost {
 
 // lostWaiting is a request whose answer did not begin.
 func lostWaiting(err error) *lost {
-	l := &lost{sent: true, cause: err, gone: errors.Is(err, errClientGone), ending: errors.Is(err, errStopping)}
+	l := &lost{sent: true, cause: err}
 	var bad *http1.Error
 	if errors.As(err, &bad) {
 		l.silent, l.garbled = bad.Status == 504, bad.Status != 504

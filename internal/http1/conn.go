@@ -171,6 +171,17 @@ func (c *conn) accept(n int) error {
 	return nil
 }
 
+// probe sends bytes as far as that takes no waiting.
+func (c *conn) probe(p []byte) (int, error) {
+	switch {
+	case c.raw != nil:
+		return c.writeNow(p)
+	case !c.poller.writable():
+		return 0, nil
+	}
+	return c.to.Write(p)
+}
+
 func (c *conn) makeID() []byte {
 	n := rand.Uint64()
 	for i := range c.id {

@@ -12,8 +12,9 @@
 //
 // Server.Serve owns the accept loop, one goroutine a connection and a bounded
 // number that turn connections away past the cap; Shutdown ends and waits for
-// all of them. A request whose Context().Done() is asked for gets a watcher,
-// which the connection's goroutine stops before it goes on to the next request.
+// all of them. A request that waits or takes long (Context().Done, Watch, or Err
+// for longer than watchAfter) gets a watcher, which the connection's goroutine
+// stops before it goes on to the next request.
 //
 // # Locks
 //

@@ -15,9 +15,10 @@ type inbound struct {
 	start, end int
 	pinned     bool // a message under way points into buf: nothing in it moves or is overwritten
 
-	armed time.Time     // the read deadline the socket has; zero where it has to be set
-	pulse time.Duration // a wait is interrupted this often to ask awake; 0 never
-	awake func() error  // an error of it ends the wait
+	armed  time.Time    // the read deadline the socket has; zero where it has to be set
+	awake  func() error // asked once a deadline is set: its error ends the wait
+	late   func()       // called once a read has waited until lateAt; nil after that
+	lateAt time.Time
 }
 
 // room makes space to read into. It reports whether the bytes at hand are
@@ -53,14 +54,28 @@ func (in *inbound) fill(until time.Time) error {
 	return err
 }
 
+// push puts bytes behind those at hand.
+func (in *inbound) push(p []byte) {
+	if in.end+len(p) > len(in.buf) {
+		have := in.buf[in.start:in.end]
+		in.buf, in.start, in.pinned = make([]byte, max(readBuffer, 2*(len(have)+len(p)))), 0, false
+		in.end = copy(in.buf, have)
+	}
+	in.end += copy(in.buf[in.end:], p)
+}
+
 // read reads at least a byte, waiting until the time given at most; the zero
 // time is no bound. The socket's deadline is set only where the one it has would
 // come too late: one that comes early is noticed and set anew, so that a busy
 // connection does not set one for every message.
 func (in *inbound) read(p []byte, until time.Time) (int, error) {
 	for {
-		if in.armed.IsZero() || !until.IsZero() && until.Before(in.armed) {
-			if err := in.arm(until); err != nil {
+		next := until
+		if in.late != nil && (until.IsZero() || in.lateAt.Before(until)) {
+			next = in.lateAt
+		}
+		if in.armed.IsZero() || !next.IsZero() && next.Before(in.armed) {
+			if err := in.arm(next); err != nil {
 				return 0, err
 			}
 		}
@@ -72,7 +87,12 @@ func (in *inbound) read(p []byte, until time.Time) (int, error) {
 			return 0, err
 		}
 		in.armed = time.Time{}
-		if !until.IsZero() && !time.Now().Before(until) {
+		now := time.Now()
+		if late := in.late; late != nil && !now.Before(in.lateAt) {
+			in.late = nil
+			late()
+		}
+		if !until.IsZero() && !now.Before(until) {
 			return 0, err
 		}
 	}
@@ -82,11 +102,6 @@ func (in *inbound) read(p []byte, until time.Time) (int, error) {
 const forever = 100 * 365 * 24 * time.Hour
 
 func (in *inbound) arm(until time.Time) error {
-	if in.pulse > 0 && in.awake != nil {
-		if next := time.Now().Add(in.pulse); until.IsZero() || next.Before(until) {
-			until = next
-		}
-	}
 	if err := in.nc.SetReadDeadline(until); err != nil {
 		return err
 	}

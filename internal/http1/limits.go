@@ -40,9 +40,6 @@ const (
 	// more are closed without a word.
 	maxRefusing = 64
 
-	// probeInterval is how often at most a context looks at its client's socket.
-	probeInterval = 50 * time.Millisecond
-
 	readBuffer  = 4 << 10  // what a connection starts with
 	keepBuffer  = 64 << 10 // what a connection keeps between requests, each way
 	headRoom    = 512      // before the scratch buffer, for the answer's head

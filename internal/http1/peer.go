@@ -7,48 +7,72 @@ import (
 	"time"
 )
 
-// answerStart is what every answer begins with.
-const answerStart = "HTTP/1.1 "
-
 // peer is a request's context: what is known of the client at the other end.
+//
+// A client leaves by resetting its connection, or by closing it, which looks at first like closing the sending half
+// alone. Such a client is sent the first bytes any answer begins with: one that waits for the answer takes them, one that
+// is gone resets the connection.
 type peer struct {
 	conn    *conn
-	checked atomic.Int64 // when the socket was last looked at, in ns since the connection began
+	over    atomic.Bool  // err is set
+	watched atomic.Bool  // a watcher runs, so nobody else need look
+	asked   atomic.Int64 // when Err was first asked, in ns since the connection began; 0 before
 
 	mu       sync.Mutex
 	err      error
 	done     chan struct{} // made by the first Done, closed as err is set
+	left     func()        // called by the watcher after err is set
+	told     bool          // it has been, or would have been
+	wanted   bool          // there is to be a watcher
 	watch    chan struct{} // closed as the watcher ends; nil without one
 	reading  bool          // the body is not read yet: the socket is its reader's
 	stopping bool          // the watcher is to end
+	own      bool          // the stream waits for its client by itself
 	stream   bool          // a stream runs: closing the sending half is leaving
 	sealed   bool          // the answer is being written: no more probes
-	probed   bool          // answerStart went out to see whether anyone is there
+	probed   time.Time     // when answerStart went out to see whether anyone is there; zero before
 	sent     int           // how much of it
+	taken    bool          // the client has taken it: it waits for the answer
+
+	ahead []byte // what was read past the request to see its client leave; the watcher's while one runs
+	ended bool   // nothing comes after ahead
 }
+
+// answerStart is what every answer begins with.
+const answerStart = "HTTP/1.1 "
 
 var _ context.Context = (*peer)(nil)
 
 func (p *peer) Deadline() (time.Time, bool) { return time.Time{}, false }
 func (p *peer) Value(any) any               { return nil }
 
-// Err looks at the socket now and then.
+// Err starts a watcher once it is asked for longer than watchAfter, so that a short request has none.
 func (p *peer) Err() error {
+	switch {
+	case p.over.Load():
+		return context.Canceled
+	case p.watched.Load():
+		return nil
+	}
 	now := int64(time.Since(p.conn.began))
-	look := false
-	if last := p.checked.Load(); now-last >= int64(probeInterval) {
-		look = p.checked.CompareAndSwap(last, now)
+	first := p.asked.Load()
+	switch {
+	case first == 0:
+		p.asked.Store(max(now, 1))
+		return nil
+	case now-first < int64(watchAfter):
+		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if look {
-		p.checkLocked()
-	}
+	p.asked.Store(now) // while there is no watcher, the socket is looked at as often as this
+	p.wanted = true
+	p.checkLocked()
+	p.watchLocked()
 	return p.err
 }
 
-// Done starts a watcher, once the body has been read, that waits on the socket
-// until the client is gone.
+// Done starts a watcher, once the body has been read.
 func (p *peer) Done() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,8 +81,9 @@ func (p *peer) Done() <-chan struct{} {
 		if p.err != nil {
 			close(p.done)
 		}
-		p.watchLocked()
 	}
+	p.wanted = true
+	p.watchLocked()
 	return p.done
 }
 
@@ -74,58 +99,59 @@ func (p *peer) failLocked() {
 		return
 	}
 	p.err = context.Canceled
+	p.over.Store(true)
 	if p.done != nil {
 		close(p.done)
 	}
+	if p.watch != nil {
+		p.conn.wake() // the watcher ends
+	}
 }
 
-// checkLocked looks at the socket and draws the conclusion. A client that has
-// closed its sending half is sent the first bytes any answer begins with: one
-// that waits for the answer takes them, one that is gone resets the connection,
-// which the next look sees.
+// checkLocked looks at the socket and draws the conclusion.
 func (p *peer) checkLocked() {
 	if p.conn.poller.socket == nil || p.err != nil {
 		return
 	}
 	switch reset, ended := p.conn.poller.look(); {
-	case reset, ended && p.stream:
+	case reset:
 		p.failLocked()
-	case ended && !p.sealed && !p.probed && p.conn.outbound.raw != nil:
-		p.probed = true
-		p.sent, _ = p.conn.writeNow([]byte(answerStart))
+	case ended:
+		p.endedLocked()
 	}
 }
 
-func (p *peer) watchLocked() {
-	if p.done == nil || p.watch != nil || p.reading || p.stopping || p.err != nil || p.conn.poller.socket == nil {
-		return
-	}
-	p.watch = make(chan struct{})
-	go p.wait(p.watch)
-}
-
-// wait is the watcher: at every edge on the socket it looks. A deadline that
-// passes meanwhile is none of its own, unless end has set it.
-func (p *peer) wait(ended chan<- struct{}) {
-	defer close(ended)
-	over := false
-	for !over {
-		err := p.conn.poller.socket.Read(func(uintptr) bool {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.checkLocked()
-			over = p.stopping || p.err != nil
-			return over
-		})
-		if err != nil && !timedOut(err) {
-			p.fail()
+// endedLocked is told that the client has closed its sending half.
+func (p *peer) endedLocked() {
+	switch {
+	case p.stream:
+		p.failLocked()
+	case !p.sealed && p.probed.IsZero():
+		p.probed = time.Now()
+		var err error
+		if p.sent, err = p.conn.probe([]byte(answerStart)); err != nil {
+			p.failLocked()
 			return
 		}
-		p.conn.nc.SetReadDeadline(time.Time{})
-		p.mu.Lock()
-		over = over || p.stopping
-		p.mu.Unlock()
+		p.checkLocked() // the reset may be there already
 	}
+}
+
+// look reports whether the client is there, from the socket as it is now.
+func (p *peer) look() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.checkLocked()
+	switch {
+	case p.err != nil:
+		return p.err
+	case p.probed.IsZero() || p.taken:
+		return nil
+	case p.conn.poller.untaken():
+		return ErrUnsure
+	}
+	p.taken = true
+	return nil
 }
 
 // quiet reports whether the client has sent nothing that was not read, nor
@@ -140,9 +166,13 @@ func (p *peer) quiet() bool {
 func (p *peer) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.err, p.done, p.watch = nil, nil, nil
-	p.reading, p.stopping, p.stream, p.sealed, p.probed, p.sent = false, false, false, false, false, 0
-	if p.conn.server.stopped.Load() {
+	p.watched.Store(false)
+	p.asked.Store(0)
+	p.err, p.done, p.left, p.told, p.watch = nil, nil, nil, false, nil
+	p.wanted, p.reading, p.stopping, p.own, p.stream, p.sealed = false, false, false, false, false, false
+	p.probed, p.sent, p.taken, p.ahead, p.ended = time.Time{}, 0, false, nil, false
+	stopped := p.conn.server.stopped.Load()
+	if p.over.Store(stopped); stopped {
 		p.err = context.Canceled
 	}
 }
@@ -178,7 +208,7 @@ func (p *peer) seal() (sent int) {
 func (p *peer) invite() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.probed {
+	if !p.probed.IsZero() {
 		return nil
 	}
 	return p.conn.write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
@@ -189,19 +219,7 @@ func (p *peer) streaming() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stream = true
-	p.checkLocked()
-}
-
-// end stops the watcher: the request is over.
-func (p *peer) end() {
-	p.mu.Lock()
-	p.stopping = true
-	watch := p.watch
-	p.mu.Unlock()
-	if watch == nil {
-		return
+	if p.checkLocked(); p.ended {
+		p.failLocked()
 	}
-	p.conn.wake()
-	<-watch
-	p.conn.armed = time.Time{}
 }

@@ -67,7 +67,7 @@ func (r *Request) ctxLookedAt(t testing.TB) {
 		r.Context().Err()
 		r.ctx.mu.Lock()
 		defer r.ctx.mu.Unlock()
-		return r.ctx.probed
+		return !r.ctx.probed.IsZero()
 	})
 }
 

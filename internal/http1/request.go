@@ -53,10 +53,9 @@ func (r *Request) KeepAlive() bool {
 	return !r.close && !r.conn.server.draining.Load() && r.discardable()
 }
 
-// Context is the request's: its Err is set once the client has reset the
-// connection, or was found gone, or the server stops without waiting. Asking
-// Err is cheap and looks at the socket at most every 50 ms; asking Done starts
-// a watcher, which is for streams.
+// Context is the request's: its Err is set once the client has reset or closed
+// its connection, or the server stops without waiting. Asking Err is cheap; one
+// that is asked for long, and Done, start a goroutine that watches the client.
 //
 // A client that only closes its sending half still gets its answer. While the
 // Stream of an answer without a length runs, it counts as gone.

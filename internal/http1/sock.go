@@ -46,6 +46,16 @@ func (p *poller) poll(events int16) int16 {
 // the connection.
 func (p *poller) quiet() bool { return p.socket == nil || p.poll(unix.POLLIN) == 0 }
 
+// writable reports whether the socket takes a little more without waiting.
+func (p *poller) writable() bool { return p.poll(unix.POLLOUT)&unix.POLLOUT != 0 }
+
+// untaken reports whether the peer has not acknowledged all that was sent to it.
+func (p *poller) untaken() bool {
+	queued := 0
+	err := p.socket.Control(func(fd uintptr) { queued = unacknowledged(int(fd)) })
+	return err != nil || queued > 0
+}
+
 // look reports whether the peer has reset the connection and whether it has
 // closed its sending half.
 func (p *poller) look() (reset, ended bool) {

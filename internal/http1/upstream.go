@@ -64,19 +64,22 @@ func (u *Upstream) Fresh() bool {
 	return !u.asked && u.start == u.end && u.poller.quiet()
 }
 
-// Watch has waits for the server interrupted every interval to ask awake, whose
-// error ends the wait; a nil awake stops that. It costs next to nothing while
-// answers are prompt, and should be given the same interval each time.
-func (u *Upstream) Watch(interval time.Duration, awake func() error) {
-	u.awake = awake
-	if awake == nil {
-		return
+// Abort closes the connection at once and has the server see that, whatever is under way on it. It may come from any
+// goroutine.
+func (u *Upstream) Abort() {
+	nc := u.nc
+	if t, ok := nc.(interface{ NetConn() net.Conn }); ok { // TLS, which would say goodbye first
+		nc = t.NetConn()
 	}
-	if u.pulse == 0 || interval < u.pulse {
-		u.armed = time.Time{} // the deadline may be one set without a pulse
+	if t, ok := nc.(*net.TCPConn); ok {
+		t.SetLinger(0) // what fails here is closed in the usual way
 	}
-	u.pulse = interval
+	nc.Close() // nothing is waited for that this could lose
 }
+
+// Late has late called, once, if a read of the answer has waited until the time given. A nil late takes that back. It
+// costs next to nothing while answers are prompt.
+func (u *Upstream) Late(at time.Time, late func()) { u.lateAt, u.late = at, late }
 
 // Trim lets go of a buffer that a long answer made large: for a connection that
 // is put by, once nothing of its last answer is needed.

@@ -291,24 +291,17 @@ func TestAnUpstreamsSilenceIs504(t *testing.T) {
 		u := NewUpstream(ours)
 		defer u.Close()
 		go io.Copy(io.Discard, theirs)
-		looks := 0
-		u.Watch(50*time.Millisecond, func() error { looks++; return nil })
-		u.Send([]byte(again), nil)
 		began := time.Now()
+		var late []time.Duration
+		u.Late(began.Add(50*time.Millisecond), func() { late = append(late, time.Since(began)) })
+		u.Send([]byte(again), nil)
 		_, err := u.ReadHead("GET", began.Add(3*time.Second))
 		checkError(t, "the head", err, 504)
-		if took := time.Since(began); took != 3*time.Second || looks < 55 || looks > 65 {
-			t.Errorf("after %v and %d looks", took, looks)
+		if took := time.Since(began); took != 3*time.Second || len(late) != 1 || late[0] != 50*time.Millisecond {
+			t.Errorf("after %v, late after %v", took, late)
 		}
 
-		u.Send([]byte(again), nil)
-		gone := errors.New("the client is gone")
-		u.Watch(50*time.Millisecond, func() error { return gone })
-		if _, err := u.ReadHead("GET", time.Time{}); err != gone {
-			t.Errorf("the watcher's error came as %v", err)
-		}
-
-		u.Watch(0, nil)
+		u.Late(time.Now().Add(time.Hour), func() { t.Error("it was late in time") })
 		u.Send([]byte(again), nil)
 		go io.WriteString(theirs, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel")
 		if _, err := u.ReadHead("GET", time.Now().Add(time.Hour)); err != nil {
@@ -324,15 +317,36 @@ func TestAnUpstreamsSilenceIs504(t *testing.T) {
 	})
 }
 
+func TestAnUpstreamThatIsAbortedEndsWhatWaitsOnIt(t *testing.T) {
+	asked, ended := make(chan struct{}), make(chan error, 1)
+	u := dialUpstream(t, start(t, &Server{Handler: HandlerFunc(func(r *Request) Answer {
+		close(asked)
+		<-r.Context().Done()
+		ended <- r.Context().Err()
+		return Answer{Status: 200}
+	})}))
+	u.Late(time.Now(), u.Abort)
+	if err := u.Send([]byte(again), nil); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	if _, err := u.ReadHead("GET", time.Now().Add(time.Hour)); err == nil {
+		t.Error("an answer came")
+	}
+	if err := <-ended; err == nil {
+		t.Error("the server did not see it")
+	}
+}
+
 func TestAnUpstreamRoundAllocatesNothing(t *testing.T) {
 	u := dialUpstream(t, start(t, &Server{Handler: HandlerFunc(func(r *Request) Answer {
 		return Answer{Status: 200, Headers: JSON, Body: append(r.Scratch(), long[:200]...)}
 	})}))
 	request := []byte(again)
 	until := time.Now().Add(time.Minute)
-	looked := func() error { return nil }
+	late := func() {}
 	got := testing.AllocsPerRun(2000, func() {
-		u.Watch(50*time.Millisecond, looked)
+		u.Late(until, late)
 		if !u.Fresh() || u.Send(request, nil) != nil {
 			t.Error("the connection broke")
 		}

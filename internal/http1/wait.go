@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// waiter is how a stream waits on the goroutine of its connection: for the client to leave, which the socket tells, and
-// for Wake, which moves the socket's read deadline. Nothing else reads from the connection meanwhile.
+// waiter is how a stream waits on the goroutine of its connection: for the client to leave, as a watcher does, and for
+// Wake, which moves the socket's read deadline. Nothing else reads from the connection meanwhile.
 type waiter struct {
 	woken atomic.Bool
 	look  func(fd uintptr) bool // at the socket and at woken; made once so that a wait allocates nothing
@@ -30,6 +30,7 @@ func (w *Writer) Wait(until time.Time) error {
 		w.waitForBell(until)
 	default:
 		if w.look == nil {
+			p.keep()
 			w.look = func(uintptr) bool {
 				p.mu.Lock()
 				defer p.mu.Unlock()
@@ -39,8 +40,8 @@ func (w *Writer) Wait(until time.Time) error {
 		}
 		c.armed = time.Time{}
 		err := c.nc.SetReadDeadline(until)
-		if err == nil {
-			err = c.poller.socket.Read(w.look)
+		for err == nil && !w.woken.Load() && !p.over.Load() {
+			err = p.event(w.look)
 		}
 		if err != nil && !timedOut(err) {
 			p.fail()
