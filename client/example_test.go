@@ -96,6 +96,37 @@ func ExampleClient_Run() {
 	// false true
 }
 
+// A row that may be there already is inserted, or left, or changed, in one statement that any number of clients may send.
+func ExampleClient_Exec_ifAbsent() {
+	c, done := open()
+	defer done()
+	ctx := context.Background()
+	must(c.Exec(ctx, "create collection users (email text @unique, visits int)"))
+
+	users := []map[string]any{{"email": "ann@example.com", "visits": 0}, {"email": "bob@example.com", "visits": 0}}
+	for range 2 {
+		inserted, err := c.Exec(ctx, "insert into users $1 if absent", users)
+		fmt.Println(inserted, err)
+	}
+	type User struct {
+		ID     int64 `json:"id"`
+		Visits int   `json:"visits"`
+	}
+	const visit = "insert into users {email: $1, visits: 1} if absent else set {visits: visits + 1} returning id, visits"
+	for _, email := range []string{"bob@example.com", "eve@example.com"} {
+		user, err := client.One[User](ctx, c, visit, email)
+		fmt.Println(user, err)
+	}
+	_, err := client.Query[User](ctx, c, "get users where visits = 1 require 3")
+	fmt.Println(errors.Is(err, client.ErrRequire))
+	// Output:
+	// 2 <nil>
+	// 0 <nil>
+	// {2 1} <nil>
+	// {3 1} <nil>
+	// true
+}
+
 func ExampleClient_WithKey() {
 	c, done := open()
 	defer done()

@@ -23,7 +23,7 @@ type Row[T any] struct {
 }
 
 // Event is what a live query tells: first all rows of its shape, the seed, then what became of them, block by block. A seed
-// comes again where the tenant no longer knows what happened in between.
+// comes again where the tenant no longer knows what happened in between, and after an alter of fields that the shape reads.
 type Event[T any] struct {
 	// Seed says that Puts are all rows there are, whatever was told before.
 	Seed bool

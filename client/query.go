@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Query runs a statement that answers rows: get, explain, and set and del with returning.
+// Query runs a statement that answers rows: get, explain, and insert, set and del with returning.
 func Query[T any](ctx context.Context, c *Client, statement string, params ...any) ([]T, error) {
 	r, err := c.run(ctx, 0, statement, params)
 	if err != nil {

@@ -61,6 +61,17 @@ func (c *call) readQuery(allowed keys) error {
 			return err
 		}
 	}
+	return c.eachKey(func(key, value []byte, assigned bool) error {
+		if l, of := c.levelOf(key); l != nil {
+			return c.readLevelKey(l, of, value, assigned)
+		}
+		return c.readKey(key, value, assigned, allowed)
+	})
+}
+
+// eachKey calls fn with each key of the request's query string and its value, until fn answers an error. assigned tells a
+// value that is empty from none.
+func (c *call) eachKey(fn func(key, value []byte, assigned bool) error) error {
 	rest := c.request.Query
 	for len(rest) > 0 {
 		var pair []byte
@@ -76,12 +87,7 @@ func (c *call) readQuery(allowed keys) error {
 		if value, c.values, err = unescape(c.values, value, true); err != nil {
 			return err
 		}
-		if l, of := c.levelOf(key); l != nil {
-			err = c.readLevelKey(l, of, value, assigned)
-		} else {
-			err = c.readKey(key, value, assigned, allowed)
-		}
-		if err != nil {
+		if err := fn(key, value, assigned); err != nil {
 			return err
 		}
 	}

@@ -142,6 +142,7 @@ func FuzzQueryString(f *testing.F) {
 		"select=*&order=meta.a,f.asc", "n=gt.99999999999999999999", "%6e=1&&n=2", "n=%00", "=&.=.&a..b=c", "true=1&null=is.null", "where=n=$1", "lookup=d", "lookup=c,d&c.on=n&d.on=id&d.parent=n&d.required&c.s=like.a*&d.where=1=1", "d.limit=2&lookup=d&d.on=id&d.order=n.desc&count",
 		"s=like.%F4%8F%BF%BF*&s=not.like.*1*", "n=eq.1&n=eq.1&n=eq.1", "where=s%20~%20'a'&where=1", "order=n.und.desc",
 		"select=s,count(*),sum(n)&group=s&having=count(*)>1&order=sum(n).desc", "having=1)--&group=n&select=n", "select=max(*)&having=max(n)",
+		"if=absent", "if=absent&if=absent", "if=%61bsent&&", "if=absent+else+set+{n:1}", "if", "select=count(distinct+n),count(distinct)&order=count(distinct+n)",
 	} {
 		f.Add(seed)
 	}
@@ -159,6 +160,11 @@ func FuzzQueryString(f *testing.F) {
 		checkAnswer(t, query, status, answer)
 		if status == 200 {
 			t.Fatalf("PATCH %s: wrote a field that is not there: %s", query, answer)
+		}
+		status, answer = w.send(t, "POST", "/t/x/c?"+query, []byte(`{"nothing": 1}`))
+		checkAnswer(t, query, status, answer)
+		if status == 201 {
+			t.Fatalf("POST %s: wrote a field that is not there: %s", query, answer)
 		}
 		status, answer = w.send(t, "DELETE", "/t/x/c/all?x="+query, nil)
 		checkAnswer(t, query, status, answer)

@@ -102,8 +102,9 @@ func (c *call) appendWhere() {
 
 // insert is POST /C.
 func (c *call) insert() (http1.Answer, error) {
-	if len(c.request.Query) > 0 {
-		return http1.Answer{}, fail.New(fail.Invalid, "an insert takes no query string, got %s", quoted(c.request.Query))
+	absent, err := c.readAbsent()
+	if err != nil {
+		return http1.Answer{}, err
 	}
 	body, err := c.readJSON()
 	if err != nil {
@@ -113,8 +114,28 @@ func (c *call) insert() (http1.Answer, error) {
 		return http1.Answer{}, fail.New(fail.Invalid, "an insert wants an object or a list of objects, got %s", k)
 	}
 	c.text = append(append(append(c.text, "insert into "...), c.name...), " $1"...)
+	if absent {
+		c.text = append(c.text, " if absent"...)
+	}
 	c.param(body.Value())
 	return c.execText(true, (*call).inserted)
+}
+
+// readAbsent reads the query string of an insert, which is empty or `if=absent`.
+func (c *call) readAbsent() (absent bool, err error) {
+	err = c.eachKey(func(key, value []byte, _ bool) error {
+		switch {
+		case string(key) != "if":
+			return fail.New(fail.Invalid, "an insert takes no key but if=absent in its query string, got %s", quoted(key))
+		case absent:
+			return fail.New(fail.Invalid, "if is given twice")
+		case string(value) != "absent":
+			return fail.New(fail.Invalid, "if wants absent, got %s", quoted(value))
+		}
+		absent = true
+		return nil
+	})
+	return absent, err
 }
 
 // update is PATCH /C and /C/all.

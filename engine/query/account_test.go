@@ -94,12 +94,16 @@ func TestWhatAStatementHoldsIsBounded(t *testing.T) {
 		"a lookup":                        {statement: "get c where id = 1 lookup d on c", doing: "looking up d for the rows of c"},
 		"a sorted lookup":                 {statement: "get c where id = 1 lookup d on c order s limit 1 offset 19000", doing: "looking up d for the rows of c"},
 		"rows that are returned":          {statement: "set c {k: 1} returning *", doing: "writing c"},
-		"ids that are to be written":      {statement: "del d where c >= 0", doing: "writing d"},
-		"ids from an index":               {statement: "set d {s: 'x'} where n >= 0", doing: "writing d"},
-		"a match in an order":             {statement: "get c match w 'w' order k limit 1 offset 5900", doing: "searching c"},
-		"the words of a match":            {statement: "get c match w $1 limit 1", params: []doc.Value{doc.TextValue([]byte(strings.Repeat("a ", 30_000)))}, doing: "searching c"},
-		"a near far and wide":             {statement: "get e near v [1, 2] ef 10000 limit 1", doing: "searching e"},
-		"an explain":                      {statement: "explain get c order s limit 5900", doing: "scanning c"},
+		"rows that an insert returns": {
+			statement: "insert into d $1 if absent returning *", doing: "writing d",
+			params: []doc.Value{{Kind: doc.Untyped, B: []byte("[" + numbered(6_000, `{"n": %d}`) + "]")}},
+		},
+		"ids that are to be written": {statement: "del d where c >= 0", doing: "writing d"},
+		"ids from an index":          {statement: "set d {s: 'x'} where n >= 0", doing: "writing d"},
+		"a match in an order":        {statement: "get c match w 'w' order k limit 1 offset 5900", doing: "searching c"},
+		"the words of a match":       {statement: "get c match w $1 limit 1", params: []doc.Value{doc.TextValue([]byte(strings.Repeat("a ", 30_000)))}, doing: "searching c"},
+		"a near far and wide":        {statement: "get e near v [1, 2] ef 10000 limit 1", doing: "searching e"},
+		"an explain":                 {statement: "explain get c order s limit 5900", doing: "scanning c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			small := &Account{Most: 160 << 10}

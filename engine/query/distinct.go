@@ -15,6 +15,7 @@ type distinctTally struct {
 	counts []int64
 	table  []distinctSlot // as many as a power of two, half of them at most in use
 	used   int
+	grown  *bool // set as the table grows, for what it takes to be counted
 }
 
 type distinctSlot struct {
@@ -23,8 +24,8 @@ type distinctSlot struct {
 	value doc.Raw
 }
 
-func newDistinctTally(c *column) *distinctTally {
-	return &distinctTally{column: c, plain: c.plain(), table: make([]distinctSlot, firstSlots)}
+func newDistinctTally(c *column, grown *bool) *distinctTally {
+	return &distinctTally{column: c, plain: c.plain(), table: make([]distinctSlot, firstSlots), grown: grown}
 }
 
 func (t *distinctTally) holds() int64 { return bytesOf(t.counts) + bytesOf(t.table) }
@@ -70,6 +71,7 @@ func (t *distinctTally) equal(a, b doc.Raw) bool {
 // grow doubles the table.
 func (t *distinctTally) grow() {
 	old := t.table
+	*t.grown = true
 	t.table = make([]distinctSlot, 2*len(old))
 	mask := uint64(len(t.table) - 1)
 	for _, slot := range old {

@@ -49,10 +49,10 @@ type frame struct {
 	fold      []byte // scratch of one ~, or of one comparison by a collation
 	measuring measuring
 
-	doc  doc.Document // the row
-	out  []byte       // the answer so far
-	rows int          // in it
-	hits int          // the rows of a count
+	doc   doc.Document // the row
+	out   []byte       // the answer so far
+	rows  int          // in it
+	total int          // the rows that a count counts, or the documents that a put wrote
 
 	walk   walk
 	group  groupRun
@@ -116,7 +116,7 @@ func (f *frame) end() {
 	}
 	f.account, f.counted, f.extra = nil, 0, 0
 	f.reader, f.inner = nil, f.inner[:0]
-	f.ctx, f.params, f.err, f.out, f.doc, f.rows = nil, nil, nil, nil, nil, 0
+	f.ctx, f.params, f.err, f.out, f.doc, f.rows, f.total = nil, nil, nil, nil, nil, 0, 0
 	f.doing, f.into, f.done, f.from = atStart, "", 0, nil
 	for i := range f.operands {
 		f.operands[i].reset()

@@ -114,7 +114,7 @@ func (g *getPlan) run(f *frame, s Reader) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		f.hits = n
+		f.total = n
 		out := append(f.out, `[{"count":`...)
 		out = strconv.AppendInt(out, int64(n), 10)
 		return Result{Kind: Rows, Body: append(out, "}]"...), Rows: 1}, nil
@@ -138,7 +138,7 @@ func (g *getPlan) runRequired(f *frame, s Reader) (Result, error) {
 	}
 	found := r.Rows
 	if g.groups == nil && g.show == nil {
-		found = f.hits
+		found = f.total
 	}
 	return r, g.require.met(want, found)
 }

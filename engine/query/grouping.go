@@ -34,7 +34,7 @@ var groupSeed = maphash.MakeSeed()
 func newGrouping(g *groupPlan) *grouping {
 	s := &grouping{plan: g, tallies: make([]tally, len(g.aggregates))}
 	for i := range g.aggregates {
-		s.tallies[i] = g.aggregates[i].tally()
+		s.tallies[i] = g.aggregates[i].tally(&s.grown)
 	}
 	if g.key == nil {
 		s.keys = append(s.keys, doc.Value{})

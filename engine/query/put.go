@@ -16,7 +16,9 @@ type putPlan struct {
 	must       []*doc.Field
 	insert     bool
 	rows       []putRow
-	param      int // as of syntax.Put
+	param      int         // as of syntax.Put
+	absent     *absence    // nil where a row whose place is taken is an error
+	returning  *projection // nil for a count
 	pos        syntax.Pos
 }
 
@@ -66,7 +68,18 @@ func (c *compiler) put(st *syntax.Put) error {
 		}
 		p.rows = append(p.rows, row)
 	}
-	c.plan.nodes = 0 // each is computed once a run, not once a row
+	c.plan.nodes = 0  // each is computed once a run, not once a row
+	c.schema = schema // from here on expressions read the document that is there
+	if st.IfAbsent {
+		if p.absent, err = c.absence(st); err != nil {
+			return err
+		}
+	}
+	if st.Returning != nil {
+		if p.returning, err = c.projection(st.Returning.Items); err != nil {
+			return err
+		}
+	}
 	c.plan.run = p.run
 	return nil
 }
@@ -77,27 +90,39 @@ func (p *putPlan) run(f *frame, s Reader) (Result, error) {
 		return Result{}, err
 	}
 	f.write(p.collection)
-	n := 0
-	if p.param > 0 {
-		n, err = p.putParam(f, w, t)
-	} else {
-		for i := range p.rows {
-			if err = f.pause(n); err != nil {
-				break
-			}
-			if err = p.putRow(f, w, t, &p.rows[i]); err != nil {
-				break
-			}
-			n++
+	if p.absent != nil {
+		if err := p.absent.ready(f, t); err != nil {
+			return Result{}, err
 		}
+	}
+	if p.returning != nil {
+		f.out = append(f.out, '[')
+	}
+	if p.param > 0 {
+		err = p.putParam(f, w, t)
+	} else {
+		err = p.putRows(f, w, t)
 	}
 	if err != nil {
 		return Result{}, err
 	}
-	return f.wrote(w, n)
+	return f.wrote(w, f.total, p.returning)
 }
 
-// putRow writes one document written out in the statement.
+// putRows writes the documents written out in the statement.
+func (p *putPlan) putRows(f *frame, w Writer, t Table) error {
+	for i := range p.rows {
+		if err := f.pause(i); err != nil {
+			return err
+		}
+		if err := p.putRow(f, w, t, &p.rows[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putRow writes one of them.
 func (p *putPlan) putRow(f *frame, w Writer, t Table, row *putRow) error {
 	f.arena = f.arena[:f.mark]
 	f.build.Reset(p.schema.Slots)
@@ -120,10 +145,23 @@ func (p *putPlan) putRow(f *frame, w Writer, t Table, row *putRow) error {
 	return p.store(f, w, t, id, row.pos)
 }
 
-// store writes the document that was built under the id given, or the counter's next where that is 0.
+// store writes the document that was built under the id given, or the counter's next where that is 0. Where its place is
+// taken and the insert has an if absent, it changes the document that is there, or nothing.
 func (p *putPlan) store(f *frame, w Writer, t Table, id int64, pos syntax.Pos) error {
 	if err := f.complete(p.collection, p.must, pos); err != nil {
 		return err
+	}
+	if p.absent != nil {
+		by, err := p.absent.taken(f, t, id, pos)
+		if err != nil || by != 0 && p.absent.update == nil {
+			return err
+		}
+		if by != 0 {
+			if err := p.absent.update.write(f, w, t, by); err != nil {
+				return err
+			}
+			return p.stored(f)
+		}
 	}
 	switch {
 	case id == 0:
@@ -136,24 +174,37 @@ func (p *putPlan) store(f *frame, w Writer, t Table, id int64, pos syntax.Pos) e
 		w.TakeID(p.collection, id)
 	}
 	f.record = f.build.AppendTo(f.record[:0], id)
-	return w.Put(p.collection, f.record)
+	if err := w.Put(p.collection, f.record); err != nil {
+		return err
+	}
+	f.doc = f.record
+	return p.stored(f)
+}
+
+// stored counts f.doc, which was written, and answers it where rows are asked for.
+func (p *putPlan) stored(f *frame) error {
+	f.total++
+	if p.returning == nil {
+		return nil
+	}
+	return f.show(p.returning)
 }
 
 // putParam writes the object, or the list of objects, in the statement's parameter.
-func (p *putPlan) putParam(f *frame, w Writer, t Table) (int, error) {
+func (p *putPlan) putParam(f *frame, w Writer, t Table) error {
 	v := f.params[p.param-1]
 	if v.Kind == doc.Untyped {
 		raw, err := doc.ParseDocuments(nil, v.B)
 		if err != nil {
-			return 0, placed(p.pos, err)
+			return placed(p.pos, err)
 		}
 		v = doc.Raw(raw).Value()
 	}
 	if v.Kind == doc.Object {
-		return 1, p.putObject(f, w, t, doc.Raw(v.B))
+		return p.putObject(f, w, t, doc.Raw(v.B))
 	}
 	if v.Kind != doc.List {
-		return 0, errorAt(fail.Invalid, p.pos, "%s wants an object or a list of objects, got %s", p.verb(), doc.Describe(v))
+		return errorAt(fail.Invalid, p.pos, "%s wants an object or a list of objects, got %s", p.verb(), doc.Describe(v))
 	}
 	n := 0
 	var err error
@@ -168,7 +219,7 @@ func (p *putPlan) putParam(f *frame, w Writer, t Table) (int, error) {
 		n++
 		return err == nil
 	})
-	return n, err
+	return err
 }
 
 // putObject writes one JSON object as a document. A key with dots in it is a path.

@@ -15,13 +15,13 @@ type tally interface {
 	holds() int64 // bytes
 }
 
-// tally makes the aggregate's, empty.
-func (a *aggregate) tally() tally {
+// tally makes the aggregate's, empty. It sets grown where it comes to take much more though no group was added.
+func (a *aggregate) tally(grown *bool) tally {
 	switch {
 	case a.column == nil:
 		return &rowTally{}
 	case a.distinct && !a.column.id: // of ids no two are equal
-		return newDistinctTally(a.column)
+		return newDistinctTally(a.column, grown)
 	case a.name == "count":
 		return &countTally{column: a.column}
 	case a.extreme():

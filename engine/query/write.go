@@ -1,6 +1,7 @@
 package query
 
 import (
+	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/engine/query/syntax"
 )
@@ -29,12 +30,25 @@ func (f *frame) pause(n int) error {
 // write says that documents of that collection are about to be written.
 func (f *frame) write(collection string) { f.doing, f.into = atWrite, collection }
 
-// wrote ends a statement that wrote n documents.
-func (f *frame) wrote(w Writer, n int) (Result, error) {
+// wrote ends a statement that wrote n documents, which it answers where it returns them.
+func (f *frame) wrote(w Writer, n int, returning *projection) (Result, error) {
 	if err := w.EndStatement(f.ctx); err != nil {
 		return Result{}, err
 	}
-	return Result{Kind: Affected, Body: f.out, Affected: int64(n)}, nil
+	r := Result{Kind: Affected, Body: f.out}
+	if returning != nil {
+		r = f.answer()
+	}
+	r.Affected = int64(n)
+	return r, nil
+}
+
+// show appends f.doc, which was written or is deleted, to the answer.
+func (f *frame) show(returning *projection) error {
+	returning.appendRow(f)
+	f.rows++
+	f.outFits()
+	return f.take()
 }
 
 // changer is what set and del share: the rows they pick, what must hold of their number and what they
@@ -113,21 +127,12 @@ func (ch *changer) change(f *frame, s Reader, write func(f *frame, w Writer, t T
 			return Result{}, err
 		}
 		if ch.returning != nil {
-			ch.returning.appendRow(f)
-			f.rows++
-			f.outFits()
-			if err := f.take(); err != nil {
+			if err := f.show(ch.returning); err != nil {
 				return Result{}, err
 			}
 		}
 	}
-	r, err := f.wrote(w, len(f.picked))
-	if err == nil && ch.returning != nil {
-		affected := r.Affected
-		r = f.answer()
-		r.Affected = affected
-	}
-	return r, err
+	return f.wrote(w, len(f.picked), ch.returning)
 }
 
 // set compiles a set.
@@ -136,36 +141,58 @@ func (c *compiler) set(st *syntax.Set) error {
 	if err != nil {
 		return err
 	}
-	schema := c.schema
-	assigns := make([]assignment, len(st.Items))
-	for i, item := range st.Items {
-		if assigns[i], err = c.assign(schema, item); err != nil {
-			return err
-		}
-		if assigns[i].column.id {
-			return errorAt(fail.Invalid, item.Key.Pos, "the id of a document cannot be set")
-		}
+	u, err := c.update(st.Items)
+	if err != nil {
+		return err
 	}
-	must, dropped := required(schema), schema.Dropped()
-	write := func(f *frame, w Writer, t Table, id int64) error {
-		f.doc = t.Get(id)
-		f.build.Reset(schema.Slots)
-		f.build.Copy(f.doc)
-		f.build.Clear(dropped)
-		for i := range assigns {
-			if err := assigns[i].apply(f); err != nil {
-				return err
-			}
-		}
-		if err := f.complete(ch.collection, must, st.Items[0].Key.Pos); err != nil {
-			return err
-		}
-		f.record = f.build.AppendTo(f.record[:0], id)
-		f.doc = f.record
-		return w.Put(ch.collection, f.record)
-	}
-	c.plan.run = func(f *frame, s Reader) (Result, error) { return ch.change(f, s, write) }
+	c.plan.run = func(f *frame, s Reader) (Result, error) { return ch.change(f, s, u.write) }
 	return nil
+}
+
+// update is the items of a set: what they make of a document.
+type update struct {
+	schema  *doc.Schema
+	assigns []assignment
+	must    []*doc.Field
+	dropped []int // slots of fields that are no more
+	pos     syntax.Pos
+}
+
+// update compiles the items of a set of documents of c.schema, which they read.
+func (c *compiler) update(items []syntax.Item) (*update, error) {
+	u := &update{
+		schema: c.schema, assigns: make([]assignment, len(items)), must: required(c.schema), dropped: c.schema.Dropped(),
+		pos: items[0].Key.Pos,
+	}
+	for i, item := range items {
+		var err error
+		if u.assigns[i], err = c.assign(c.schema, item); err != nil {
+			return nil, err
+		}
+		if u.assigns[i].column.id {
+			return nil, errorAt(fail.Invalid, item.Key.Pos, "the id of a document cannot be set")
+		}
+	}
+	return u, nil
+}
+
+// write changes the document of an id, and leaves it in f.doc.
+func (u *update) write(f *frame, w Writer, t Table, id int64) error {
+	f.doc = t.Get(id)
+	f.build.Reset(u.schema.Slots)
+	f.build.Copy(f.doc)
+	f.build.Clear(u.dropped)
+	for i := range u.assigns {
+		if err := u.assigns[i].apply(f); err != nil {
+			return err
+		}
+	}
+	if err := f.complete(u.schema.Name, u.must, u.pos); err != nil {
+		return err
+	}
+	f.record = f.build.AppendTo(f.record[:0], id)
+	f.doc = f.record
+	return w.Put(u.schema.Name, f.record)
 }
 
 // del compiles a del.

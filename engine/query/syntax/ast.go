@@ -65,7 +65,10 @@ type Put struct {
 	Insert     bool
 	Rows       []Object
 	Param      int
-	Pos        // of the rows or the parameter
+	IfAbsent   bool       // of an insert: a row that is there is no error
+	Else       []Item     // with IfAbsent: what is set in the row that is there, as Set.Items; nil for nothing
+	Returning  *Returning // of an insert; nil for a count
+	Pos                   // of the rows or the parameter
 }
 
 // Object is one document of a put: fields and paths with their values, none given twice or
@@ -189,7 +192,7 @@ type Delete struct {
 	Require    Expr
 }
 
-// Returning asks a set or a delete for the rows it touched; nil Items are all fields.
+// Returning asks an insert, a set or a delete for the rows it touched; nil Items are all fields.
 type Returning struct{ Items []SelectItem }
 
 // Collections is `collections`.

@@ -8,12 +8,33 @@ func (p *parser) changeClauses(c *clauses) error {
 	if word, bit := p.clauseHere(searchClauses); bit != 0 {
 		return p.invalid(p.tok.pos, "%s is for a get; a set or del takes the rows of its where, order and limit", word)
 	}
-	if c.returning != nil {
-		if a := aggregateOf(c.returning.Items); a != nil {
-			return p.invalid(a.Pos, "returning answers the rows written, and %s is no field of one", a)
-		}
-	}
 	return p.noAggregate(c.order)
+}
+
+// returning reads the items of a returning.
+func (p *parser) returning() (*Returning, error) {
+	items, err := p.selectItems()
+	if err != nil {
+		return nil, err
+	}
+	if a := aggregateOf(items); a != nil {
+		return nil, p.invalid(a.Pos, "returning answers the rows written, and %s is no field of one", a)
+	}
+	p.rest.more = moreItems(items)
+	return &Returning{items}, nil
+}
+
+// setItems reads `{field: value, ...}` with an item at least.
+func (p *parser) setItems() ([]Item, error) {
+	if p.tok.kind != '{' {
+		return nil, p.unexpected("{ and the fields to set")
+	}
+	at := p.tok.pos
+	items, err := p.items()
+	if err == nil && len(items) == 0 {
+		err = p.invalid(at, "set wants a field to set, found {}")
+	}
+	return items, err
 }
 
 // set reads `C {...} clauses`.
@@ -24,15 +45,8 @@ func (p *parser) set() (Statement, error) {
 	if st.Collection, err = p.collection(); err != nil {
 		return nil, err
 	}
-	if p.tok.kind != '{' {
-		return nil, p.unexpected("{ and the fields to set")
-	}
-	at := p.tok.pos
-	if st.Items, err = p.items(); err != nil {
+	if st.Items, err = p.setItems(); err != nil {
 		return nil, err
-	}
-	if len(st.Items) == 0 {
-		return nil, p.invalid(at, "set wants a field to set, found {}")
 	}
 	if err = p.changeClauses(&c); err != nil {
 		return nil, err

@@ -193,9 +193,7 @@ func (p *parser) clause(c *clauses, bit clause, at Pos) (err error) {
 	case clauseRequired:
 		c.required = true
 	case clauseReturning:
-		c.returning = &Returning{}
-		c.returning.Items, err = p.selectItems()
-		p.rest.more = moreItems(c.returning.Items)
+		c.returning, err = p.returning()
 	case clauseRequire:
 		c.require, err = p.bound("require", 0)
 	}

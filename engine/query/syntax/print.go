@@ -61,18 +61,28 @@ func (st *Put) String() string {
 	if st.Insert {
 		b = []byte("insert into ")
 	}
-	b = append(append(b, st.Collection.Text...), ' ')
+	b = st.appendRows(append(append(b, st.Collection.Text...), ' '))
+	if st.IfAbsent {
+		b = append(b, " if absent"...)
+	}
+	if st.Else != nil {
+		b = appendPairs(append(b, " else set "...), st.Else)
+	}
+	return string(appendReturning(b, st.Returning))
+}
+
+func (st *Put) appendRows(b []byte) []byte {
 	switch {
 	case st.Param > 0:
-		return string(appendParam(b, st.Param))
+		return appendParam(b, st.Param)
 	case len(st.Rows) == 1:
-		return string(appendPairs(b, st.Rows[0].Items))
+		return appendPairs(b, st.Rows[0].Items)
 	}
 	b = append(b, '[')
 	for i := range st.Rows {
 		b = appendPairs(comma(b, i), st.Rows[i].Items)
 	}
-	return string(append(b, ']'))
+	return append(b, ']')
 }
 
 func (st *Get) String() string {
@@ -114,10 +124,14 @@ func appendChange(b []byte, where Expr, order []OrderKey, limit Expr, returning 
 	b = appendClause(b, " where ", where)
 	b = appendOrder(b, order)
 	b = appendClause(b, " limit ", limit)
-	if returning != nil {
-		b = appendSelect(append(b, " returning "...), returning.Items)
+	return appendClause(appendReturning(b, returning), " require ", require)
+}
+
+func appendReturning(b []byte, r *Returning) []byte {
+	if r == nil {
+		return b
 	}
-	return appendClause(b, " require ", require)
+	return appendSelect(append(b, " returning "...), r.Items)
 }
 
 func (*Collections) String() string { return "collections" }

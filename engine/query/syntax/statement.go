@@ -242,11 +242,44 @@ func (p *parser) put(insert bool) (Statement, error) {
 		st.Rows = []Object{row}
 	case '[':
 		p.advance()
-		st.Rows, err = p.rows()
+		if st.Rows, err = p.rows(); err != nil {
+			return nil, err
+		}
 	default:
 		return nil, p.unexpected("a document {...}, a list of them or a parameter")
 	}
-	return st, err
+	if insert {
+		return st, p.insertClauses(st)
+	}
+	if p.tok.is("if") && p.peek().is("absent") {
+		return nil, p.invalid(p.tok.pos, "if absent is for an insert; a put replaces the document of its id")
+	}
+	return st, nil
+}
+
+// insertClauses reads `[if absent [else set {...}]] [returning items]`.
+func (p *parser) insertClauses(st *Put) (err error) {
+	p.rest.more = "if absent, returning, "
+	if p.take("if") {
+		if err := p.wantWord("absent", "absent behind if"); err != nil {
+			return err
+		}
+		st.IfAbsent = true
+		p.rest.more = "else set, returning, "
+		if p.take("else") {
+			if err := p.wantWord("set", "set behind else"); err != nil {
+				return err
+			}
+			if st.Else, err = p.setItems(); err != nil {
+				return err
+			}
+			p.rest.more = "returning, "
+		}
+	}
+	if p.take("returning") {
+		st.Returning, err = p.returning()
+	}
+	return err
 }
 
 // rows reads the documents behind [.

@@ -323,6 +323,12 @@ func drawStatement(t *rapid.T) Statement {
 		return &CreateIndex{Collection: drawNamed(t), IfNotExists: rapid.Bool().Draw(t, "if"), On: drawPath(t), Index: drawIndex(t)}
 	case 3:
 		st := &Put{Collection: drawNamed(t), Insert: rapid.Bool().Draw(t, "insert")}
+		if st.Insert {
+			st.Returning = drawReturning(t)
+			if st.IfAbsent = rapid.Bool().Draw(t, "if absent"); st.IfAbsent && rapid.Bool().Draw(t, "else") {
+				st.Else = drawItems(t, 3, true, 1)
+			}
+		}
 		if rapid.Bool().Draw(t, "by parameter") {
 			st.Param = 7
 			return st
