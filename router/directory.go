@@ -38,8 +38,8 @@ type directory struct {
 	mu      sync.Mutex // node.holds, node.removed and the replacing of nodes
 }
 
-// schema is what the file holds. The state of a tenant is a name of stateNames; stale is names of nodes with spaces
-// between.
+// schema is what the file holds. The state of a tenant is a name of stateNames; stale is its leftovers with spaces
+// between, each the name of a node, followed by a colon and a token where it has one.
 var schema = []string{
 	`create collection if not exists nodes (name text required @unique, addr text required, token text required)`,
 	`create collection if not exists tenants (name text required @unique, node text required, state text required,
@@ -138,7 +138,10 @@ func (d *directory) read(row tenantRow) (*tenant, error) {
 	s, ok := parseState(row.State)
 	t := &tenant{
 		name: row.Name, state: s, node: d.node(row.Node), target: d.node(row.Target), token: row.Token,
-		stale: strings.Fields(row.Stale),
+	}
+	for _, text := range strings.Fields(row.Stale) {
+		name, token, _ := strings.Cut(text, ":")
+		t.stale = append(t.stale, leftover{name, token})
 	}
 	switch {
 	case !ok:
@@ -164,7 +167,17 @@ func (t *tenant) row() []doc.Value {
 		row[4] = textValue(t.token)
 	}
 	if len(t.stale) > 0 {
-		row[5] = textValue(strings.Join(t.stale, " "))
+		var text []byte
+		for _, l := range t.stale {
+			if len(text) > 0 {
+				text = append(text, ' ')
+			}
+			text = append(text, l.node...)
+			if l.token != "" {
+				text = append(append(text, ':'), l.token...)
+			}
+		}
+		row[5] = textValue(string(text))
 	}
 	return row
 }

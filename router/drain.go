@@ -172,7 +172,7 @@ func (d *draining) tell(out *http1.Writer, o outcome) error {
 
 // move moves one tenant off the node.
 func (d *draining) move(name string) (moved, error) {
-	end, busy := d.rt.tenantOps.begin(name, "moved")
+	end, busy := d.rt.tenantOps.begin(d.rt.ctx, name, "moved")
 	if busy != "" {
 		return moved{}, &refusal{409, "tenant " + name + " is being " + busy}
 	}

@@ -1,6 +1,8 @@
 package router
 
 import (
+	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -23,9 +25,12 @@ type fakeNode struct {
 	cut    func(n *fakeNode, r *http.Request) verdict // nil lets everything pass
 
 	mu      sync.Mutex
+	run     int            // how often it was started
+	changes map[string]int // admin changes of each name in this run
 	tenants map[string]*fakeTenant
 	disk    int64 // what it says beside its tenants
 	calls   []string
+	held    []*http.Request // those that come late
 }
 
 // fakeTenant is one tenant's copy.
@@ -46,11 +51,12 @@ const (
 	before            // the connection ends before anything is done
 	after             // it is done, and the connection ends without an answer
 	refuse503         // nothing is done, and it is answered 503
+	late              // the connection ends before anything is done, and it is done when the test delivers it
 )
 
 func newFakeNode(t testing.TB, name string) *fakeNode {
 	t.Helper()
-	n := &fakeNode{t: t, name: name, tenants: map[string]*fakeTenant{}}
+	n := &fakeNode{t: t, name: name, tenants: map[string]*fakeTenant{}, changes: map[string]int{}}
 	n.server = httptest.NewServer(http.HandlerFunc(n.serve))
 	t.Cleanup(n.server.Close)
 	return n
@@ -81,8 +87,29 @@ func (n *fakeNode) serve(w http.ResponseWriter, r *http.Request) {
 	case refuse503:
 		refuseWith(w, 503, "not now")
 		return
+	case late:
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			again := r.Clone(context.WithoutCancel(r.Context()))
+			again.Body = io.NopCloser(bytes.NewReader(body))
+			n.mu.Lock()
+			n.held = append(n.held, again)
+			n.mu.Unlock()
+		}
+		panic(http.ErrAbortHandler)
 	}
 	n.handle(w, r)
+}
+
+// deliver has the requests that were held back arrive.
+func (n *fakeNode) deliver() {
+	n.mu.Lock()
+	held := n.held
+	n.held = nil
+	n.mu.Unlock()
+	for _, r := range held {
+		n.handle(httptest.NewRecorder(), r)
+	}
 }
 
 func refuseWith(w http.ResponseWriter, status int, message string) {
@@ -153,9 +180,36 @@ func (n *fakeNode) admin(w http.ResponseWriter, r *http.Request, path string) {
 	n.tenantAdmin(w, r, what, parts[1], image)
 }
 
+// revision is what a name is at: every admin change ends it, and a restart ends all.
+func (n *fakeNode) revision(name string) string {
+	return fmt.Sprintf("%s/%d/%d", n.name, n.run, n.changes[name])
+}
+
+// restart ends every revision, as a node that is started again does. What it holds stays.
+func (n *fakeNode) restart() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.run++
+	n.changes = map[string]int{}
+}
+
 func (n *fakeNode) tenantAdmin(w http.ResponseWriter, r *http.Request, what, name string, image []byte) {
 	t := n.tenants[name]
-	if t == nil && what != "PUT" && what != "PUT file" {
+	if what == "GET frozen" {
+		w.Header().Set("Fenec-Revision", n.revision(name))
+	}
+	if !strings.HasPrefix(what, "GET") {
+		if asked := r.Header.Get("Fenec-Revision"); asked != "" && asked != n.revision(name) {
+			refuseWith(w, 409, "the tenant is at revision "+n.revision(name)+", not at "+asked)
+			return
+		}
+		defer func() { n.changes[name]++ }()
+	}
+	if seq := r.Header.Get("Fenec-Seq"); seq != "" && (t == nil || seq != itoa(len(t.Values))) {
+		refuseWith(w, 409, "the tenant is at another change than "+seq)
+		return
+	}
+	if t == nil && what != "PUT" && what != "PUT file" && what != "POST revision" {
 		refuseWith(w, 404, "there is no tenant "+name)
 		return
 	}
@@ -169,7 +223,7 @@ func (n *fakeNode) tenantAdmin(w http.ResponseWriter, r *http.Request, what, nam
 			refuseWith(w, 409, "taken")
 			return
 		}
-		t = &fakeTenant{held: image != nil}
+		t = &fakeTenant{held: image != nil, token: r.URL.Query().Get("token")}
 		if image != nil && !t.install(image) {
 			refuseWith(w, 400, "the image is damaged")
 			return
@@ -180,19 +234,20 @@ func (n *fakeNode) tenantAdmin(w http.ResponseWriter, r *http.Request, what, nam
 		delete(n.tenants, name)
 		w.WriteHeader(204)
 	case "POST freeze":
-		if t.frozen && t.token != asked.Token {
+		if !t.writable() && t.token != asked.Token {
 			refuseWith(w, 409, "frozen under another token")
 			return
 		}
 		t.frozen, t.token = true, asked.Token
 		t.say(w)
 	case "POST thaw":
-		if t.frozen && asked.Token != "" && t.token != asked.Token {
+		if !t.writable() && asked.Token != "" && t.token != asked.Token {
 			refuseWith(w, 409, "frozen under another token")
 			return
 		}
 		t.frozen, t.held, t.token = false, false, ""
 		t.say(w)
+	case "POST revision":
 	case "GET frozen":
 		t.say(w)
 	case "GET file":

@@ -11,34 +11,34 @@ import (
 // imageBuffer is how much of an image is in the router at a time.
 const imageBuffer = 256 << 10
 
-// copyImage streams a tenant's image from one node to another, which installs it, and returns its length. The image
-// carries a digest, so one that is cut or changed on the way is refused by the node that gets it.
-func copyImage(ctx context.Context, from, to nodeAPI, tenant string) (bytes int64, err error) {
-	path := "/_admin/tenants/" + tenant + "/file"
+// copyImage streams an image from a path of one node to a path of another, which installs it, and returns its length.
+// fields are lines of the head that goes to the other. The image carries a digest, so one that is cut or changed on the
+// way is refused by the node that gets it.
+func copyImage(ctx context.Context, from, to nodeAPI, get, put, fields string) (bytes int64, err error) {
 	source, stop, err := from.connect(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer stop()
 	patience := from.link.pool.transport.silence
-	if err := source.Send(from.head(nil, "GET", path, 0), nil); err != nil {
-		return 0, from.unanswered(err, true)
+	if err := source.Send(from.head(nil, "GET", get, "", 0), nil); err != nil {
+		return 0, from.unanswered(err)
 	}
 	rep, err := source.ReadHead("GET", time.Now().Add(patience))
 	if err != nil {
-		return 0, from.unanswered(err, true)
+		return 0, from.unanswered(err)
 	}
 	body := source.Body(patience)
 	if rep.Status != 200 {
 		said, _ := io.ReadAll(io.LimitReader(body, maxAdminAnswer)) // the status tells enough
-		return 0, from.refuses(rep.Status, said, "give its image")
+		return 0, from.refuses(reply{status: rep.Status, body: said}, "give its image")
 	}
 	target, stop, err := to.connect(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer stop()
-	sending := target.Send(to.head(nil, "PUT", path, rep.Length), nil)
+	sending := target.Send(to.head(nil, "PUT", put, fields, rep.Length), nil)
 	if sending == nil {
 		bytes, sending, err = pump(target, body, rep.Length < 0)
 	}
@@ -46,14 +46,14 @@ func copyImage(ctx context.Context, from, to nodeAPI, tenant string) (bytes int6
 		return bytes, from.fails(0, "broke off its image: "+err.Error())
 	}
 	// Where the target would not take all of it, it may have said why.
-	status, said, err := to.answer(target, "PUT", installTimeout)
+	said, err := to.answer(target, "PUT", installTimeout)
 	switch {
 	case err != nil && sending != nil:
-		return bytes, to.unanswered(sending, true)
+		return bytes, to.unanswered(sending)
 	case err != nil:
-		return bytes, to.unanswered(err, true)
-	case status != 201:
-		return bytes, to.refuses(status, said, "install the image")
+		return bytes, to.unanswered(err)
+	case said.status != 201:
+		return bytes, to.refuses(said, "install the image")
 	}
 	return bytes, nil
 }
@@ -61,7 +61,7 @@ func copyImage(ctx context.Context, from, to nodeAPI, tenant string) (bytes int6
 // connect makes a fresh connection that ctx closes. stop closes it too.
 func (a nodeAPI) connect(ctx context.Context) (w *wire, stop func(), err error) {
 	if w, err = a.link.pool.dial(ctx); err != nil {
-		return nil, nil, a.unanswered(err, false)
+		return nil, nil, a.unanswered(err)
 	}
 	release := context.AfterFunc(ctx, w.close)
 	return w, func() {

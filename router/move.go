@@ -3,9 +3,7 @@ package router
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"fenec/internal/http1"
@@ -29,23 +27,12 @@ type move struct {
 	tenant *tenant // as the directory has it now
 	from   *node
 	to     *node
-	token  string // what the source is frozen under
-	known  bool   // the target may hold a copy that an earlier attempt has left
+	token  string // what the source is frozen and the image is held under
 	seq    uint64 // the change the source was frozen at
 	bytes  int64
-	frozen frozen
 }
 
-// frozen is what is known of the source's freeze.
-type frozen uint8
-
-const (
-	notFrozen frozen = iota
-	maybeFrozen
-	isFrozen
-)
-
-// undoTimeout bounds what is done to put a move back that could not be made.
+// undoTimeout bounds what is done to put back an operation that failed.
 const undoTimeout = 10 * time.Second
 
 func (rt *Router) postMove(r *http1.Request, name string) http1.Answer {
@@ -58,7 +45,7 @@ func (rt *Router) postMove(r *http1.Request, name string) http1.Answer {
 	if wanted.To == "" {
 		return http1.ErrorAnswer(400, `a move wants the node to move to: {"to": "n2"}`)
 	}
-	end, busy := rt.tenantOps.begin(name, "moved")
+	end, busy := rt.tenantOps.begin(rt.ctx, name, "moved")
 	if busy != "" {
 		return busyTenant(name, busy)
 	}
@@ -86,12 +73,16 @@ func (rt *Router) move(t *tenant, to *node) (done moved, err error) {
 		if err != nil {
 			event, what = rt.log.Error().Err(err), "a move failed"
 		}
-		event.Str("tenant", t.name).Str("from", t.node.name).Str("to", to.name).Int64("bytes", done.Bytes).
+		event.Str("tenant", t.name).Str("from", done.From).Str("to", to.name).Int64("bytes", done.Bytes).
 			Int64("ms", done.MS).Bool("source_removed", done.SourceRemoved).Msg(what)
 	}()
 	done = moved{Tenant: t.name, From: t.node.name, To: to.name}
-	if t.state == settling {
-		// An earlier move is all but over.
+	switch t.state {
+	case deleting:
+		if t, err = rt.takeBack(rt.ctx, t); err != nil || t == nil {
+			return done, orGone(err, done.Tenant)
+		}
+	case settling: // an earlier move is all but over
 		if t, done.SourceRemoved, err = rt.finish(rt.ctx, t); err != nil || t.node == to {
 			return done, err
 		}
@@ -101,9 +92,9 @@ func (rt *Router) move(t *tenant, to *node) (done moved, err error) {
 		if t.state == active {
 			return done, &refusal{409, fmt.Sprintf("tenant %s is on node %s already", t.name, to.name)}
 		}
-		return done, rt.cancelMove(t)
+		return done, rt.cancelMove(rt.ctx, t)
 	}
-	m := &move{rt: rt, tenant: t, from: t.node, to: to, token: rand.Text(), known: slices.Contains(t.leftovers(), to.name)}
+	m := &move{rt: rt, tenant: t, from: t.node, to: to, token: rand.Text()}
 	if err = m.run(); err != nil {
 		rt.metrics.moveFails.Inc()
 		return done, err
@@ -114,22 +105,36 @@ func (rt *Router) move(t *tenant, to *node) (done moved, err error) {
 	return done, err
 }
 
+// orGone is err, or that there is no such tenant.
+func orGone(err error, tenant string) error {
+	if err == nil {
+		err = &refusal{404, "there is no tenant " + tenant}
+	}
+	return err
+}
+
+func (m *move) source() copyOn { return m.from.copyOf(m.tenant.name) }
+func (m *move) target() copyOn { return m.to.copyOf(m.tenant.name) }
+
 // run takes the steps up to the flip, or puts back those that were taken.
 func (m *move) run() error {
-	if _, _, err := m.look(); err != nil {
+	found, err := m.target().state(m.rt.ctx)
+	if err == nil {
+		err = m.mayReplace(found)
+	}
+	if err != nil {
 		return err
 	}
 	if m.tenant.state == moving {
 		// The source may be frozen under the token of the attempt that was interrupted, and only the row knows it.
-		if err := m.from.api().thaw(m.rt.ctx, m.tenant.name, m.tenant.token); err != nil {
+		if err := m.source().release(m.rt.ctx, m.tenant.token); err != nil {
 			return err
 		}
 	}
 	if err := m.mark(); err != nil {
 		return err
 	}
-	err := m.transfer()
-	if err == nil {
+	if err = m.transfer(); err == nil {
 		err = m.flip()
 		if err != nil && inDoubt(err) {
 			// Which node has the tenant only the next start can tell, so neither takes a write before it.
@@ -142,25 +147,27 @@ func (m *move) run() error {
 	return err
 }
 
-// look asks the target what it has of the tenant, and refuses what the move must not replace.
-func (m *move) look() (found copyState, exists bool, err error) {
-	found, exists, err = m.to.api().state(m.rt.ctx, m.tenant.name)
+// mayReplace refuses what is on the target and the move must not replace: all but images that were not put into service,
+// copies that were never written to, and what earlier moves have left there.
+func (m *move) mayReplace(found copyState) error {
 	switch {
-	case err != nil || !exists:
-		return found, exists, err
-	case m.frozen == isFrozen && found.Frozen && found.Token == m.token:
-		return found, exists, &refusal{409, fmt.Sprintf("nodes %s and %s are one and the same", m.from.name, m.to.name)}
-	case m.known || found.Held || found.Seq == 0:
-		return found, exists, nil
+	case !found.exists || found.Held || found.empty():
+		return nil
+	case found.Frozen && found.Token == m.token:
+		return &refusal{409, fmt.Sprintf("nodes %s and %s are one and the same", m.from.name, m.to.name)}
 	}
-	return found, exists, &refusal{409, fmt.Sprintf("node %s holds a file for tenant %s that the directory does not know", m.to.name, m.tenant.name)}
+	for _, l := range m.tenant.leftovers() {
+		if l.node == m.to.name && l.marks(found) {
+			return nil
+		}
+	}
+	return &refusal{409, fmt.Sprintf("node %s holds a file for tenant %s that the directory does not know", m.to.name, m.tenant.name)}
 }
 
 // mark says in the directory that the tenant moves.
 func (m *move) mark() error {
 	return m.change(&tenant{
-		name: m.tenant.name, node: m.from, state: moving, target: m.to, token: m.token,
-		stale: without(m.tenant.leftovers(), m.to.name),
+		name: m.tenant.name, node: m.from, state: moving, target: m.to, token: m.token, stale: m.tenant.leftovers(),
 	})
 }
 
@@ -174,124 +181,113 @@ func (m *move) change(next *tenant) error {
 
 // transfer freezes the source and brings its image to the target, which holds it back from writes.
 func (m *move) transfer() error {
-	ctx, name, source, target := m.rt.ctx, m.tenant.name, m.from.api(), m.to.api()
 	var err error
-	m.frozen = isFrozen
-	if m.seq, err = source.freeze(ctx, name, m.token); err != nil {
-		var failed *nodeError
-		m.frozen = maybeFrozen
-		if errors.As(err, &failed) && !failed.doubt {
-			m.frozen = notFrozen
+	if m.seq, err = m.source().freeze(m.rt.ctx, m.token); err == nil {
+		if err = m.bring(); err == nil {
+			err = m.verify()
 		}
-		return err
 	}
-	err = m.bring(source, target)
-	var failed *nodeError
-	if errors.As(err, &failed) && failed.node == m.to.name && failed.status == 409 {
-		// An image that a router before this one had sent has landed meanwhile. It is cleared away like any other.
-		err = m.bring(source, target)
-	}
-	if err != nil {
-		return err
-	}
-	return m.verify(source, target)
-}
-
-// bring clears the target of what an earlier attempt has left there, and copies the image.
-func (m *move) bring(source, target nodeAPI) error {
-	_, exists, err := m.look()
-	if err == nil && exists {
-		err = target.remove(m.rt.ctx, m.tenant.name)
-	}
-	if err != nil {
-		return err
-	}
-	m.bytes, err = copyImage(m.rt.ctx, source, target, m.tenant.name)
 	return err
 }
 
-// verify makes sure, as late as can be, that nothing was written to the source since it was frozen: a node restarted,
-// or somebody's thaw, may have ended the freeze.
-func (m *move) verify(source, target nodeAPI) error {
-	was, exists, err := source.state(m.rt.ctx, m.tenant.name)
+// bring clears the target of what an earlier attempt has left there, and copies the image. It does so again where an
+// image that an earlier attempt had sent lands in between.
+func (m *move) bring() error {
+	ctx, target := m.rt.ctx, m.target()
+	_, err := target.until(ctx, func(s copyState) (func() error, error) {
+		switch {
+		case s.Held && s.Token == m.token:
+			return nil, nil
+		case s.exists:
+			return target.remove(ctx, s), m.mayReplace(s)
+		}
+		return func() (err error) {
+			m.bytes, err = target.install(ctx, s, m.source(), m.token)
+			return err
+		}, nil
+	})
+	return err
+}
+
+// verify makes sure, as late as can be, that nothing was written to the source since it was frozen: somebody's thaw may
+// have ended the freeze.
+func (m *move) verify() error {
+	was, err := m.source().state(m.rt.ctx)
 	switch {
 	case err != nil:
 		return err
-	case !exists || !was.Frozen || was.Token != m.token || was.Seq != m.seq:
+	case !was.Frozen || was.Held || was.Token != m.token || was.Seq != m.seq:
 		return &refusal{409, fmt.Sprintf("tenant %s did not stay frozen on node %s while its image was copied", m.tenant.name, m.from.name)}
 	}
-	now, exists, err := target.state(m.rt.ctx, m.tenant.name)
+	now, err := m.target().state(m.rt.ctx)
 	switch {
 	case err != nil:
 		return err
-	case !exists || !now.Held || now.Seq != m.seq:
+	case !now.Held || now.Token != m.token || now.Seq != m.seq:
 		return &refusal{502, fmt.Sprintf("node %s does not hold the image of tenant %s as it was sent", m.to.name, m.tenant.name)}
 	}
 	return nil
 }
 
-// flip points the directory at the target, in one statement.
+// flip points the directory at the target, in one statement. It names the copy on the source as superseded by this move.
 func (m *move) flip() error {
-	return m.change(&tenant{name: m.tenant.name, node: m.to, state: settling, stale: with(m.tenant.stale, m.from.name)})
+	return m.change(&tenant{
+		name: m.tenant.name, node: m.to, state: settling, token: m.token,
+		stale: with(without(m.tenant.stale, m.to.name), leftover{m.from.name, m.token}),
+	})
 }
 
-// undo puts back a move that failed before the flip: the copy on the target goes, the source takes writes again, the
-// directory says what it said. What cannot be done now is owed.
+// undo puts back a move that failed before the flip: the source takes writes again, the directory says what it said, the
+// copy on the target goes. What cannot be done now is owed.
 func (m *move) undo() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.rt.ctx), undoTimeout)
+	ctx, cancel := m.rt.undoing()
 	defer cancel()
-	t := m.tenant
-	if m.frozen != notFrozen {
-		if err := m.from.api().thaw(ctx, t.name, m.token); err != nil || m.frozen == maybeFrozen {
-			// The mark stays, and with it the debt. A freeze whose answer did not come may yet take effect.
-			m.rt.owe(t)
-			return
-		}
-	}
-	stale, _ := m.rt.clearCopies(t.leftovers(), t.name) // what is left is owed
-	back := &tenant{name: t.name, node: t.node, state: active, stale: stale}
-	if err := m.change(back); err != nil {
-		m.rt.log.Error().Str("tenant", t.name).Err(err).Msg("a move that failed could not be taken back in the directory")
-		return
-	}
-	if !back.settled() {
-		m.rt.owe(back)
+	if err := m.rt.cancelMove(ctx, m.tenant); err != nil {
+		m.rt.log.Error().Str("tenant", m.tenant.name).Err(err).Msg("a move that failed could not be taken back yet")
+		m.rt.owe(m.tenant)
 	}
 }
 
-// cancelMove ends an interrupted move where the tenant is: its source takes writes, and the copy made of it goes.
-func (rt *Router) cancelMove(t *tenant) error {
-	if err := t.node.api().thaw(rt.ctx, t.name, t.token); err != nil {
+// undoing is the context of what puts an operation back: it outlives rt.ctx, to which the operation may have lost.
+func (rt *Router) undoing() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(rt.last, undoTimeout)
+}
+
+// cancelMove ends an interrupted move where the tenant is: its source takes writes, and the copy made of it goes, now or
+// later.
+func (rt *Router) cancelMove(ctx context.Context, t *tenant) error {
+	if err := t.node.copyOf(t.name).release(ctx, t.token); err != nil {
 		return err
 	}
-	stale, _ := rt.clearCopies(t.leftovers(), t.name) // what is left is owed
-	back := &tenant{name: t.name, node: t.node, state: active, stale: stale}
+	back := &tenant{name: t.name, node: t.node, state: active, stale: t.leftovers()}
 	if err := rt.dir.change(t, back); err != nil {
 		return err
 	}
-	if !back.settled() {
+	if err := rt.repairCopies(ctx, back); err != nil {
 		rt.owe(back)
 	}
 	return nil
 }
 
 // finish ends a move after its flip: the target takes writes, the copies elsewhere go. It returns the tenant as the
-// directory has it then; cleared tells that no copy is left.
+// directory has it then; cleared reports whether no copy is left.
 func (rt *Router) finish(ctx context.Context, t *tenant) (now *tenant, cleared bool, err error) {
-	if err := t.node.api().thaw(ctx, t.name, ""); err != nil {
+	if err := t.node.copyOf(t.name).serve(ctx, t.token); err != nil {
 		rt.owe(t)
 		return t, false, fmt.Errorf("tenant %s is on node %s now and takes writes once that node answers: %w", t.name, t.node.name, err)
 	}
-	stale, err := rt.clearCopies(t.stale, t.name)
+	left, err := rt.clearCopies(ctx, t.stale, t.name)
 	if err != nil {
-		rt.log.Warn().Str("tenant", t.name).Strs("nodes", stale).Err(err).Msg("a copy is left behind for now")
+		rt.log.Warn().Str("tenant", t.name).Err(err).Msg("a copy is left behind for now")
 	}
-	now = &tenant{name: t.name, node: t.node, state: active, stale: stale}
+	now = &tenant{name: t.name, node: t.node, state: active, stale: left}
 	if err := rt.dir.change(t, now); err != nil {
-		return t, false, err
+		// The flip is on disk, so the move is done. What is left of it is looked at again.
+		rt.log.Error().Str("tenant", t.name).Err(err).Msg("the directory cannot be written: it does not say yet that a move is over")
+		now = t
 	}
 	if !now.settled() {
 		rt.owe(now)
 	}
-	return now, len(stale) == 0, nil
+	return now, len(left) == 0, nil
 }

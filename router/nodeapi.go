@@ -28,7 +28,6 @@ const (
 type nodeError struct {
 	node    string
 	status  int    // what it answered, 0 where it gave no answer
-	doubt   bool   // it gave no answer, and may have done what it was asked to all the same
 	message string // a sentence without the node's name
 }
 
@@ -40,16 +39,8 @@ type nodeStats struct {
 	DiskBytes int64 `json:"disk_bytes"`
 }
 
-// copyState is how a tenant's copy on a node stands.
-type copyState struct {
-	Frozen bool   `json:"frozen"`
-	Token  string `json:"token"`
-	Held   bool   `json:"held"`
-	Seq    uint64 `json:"seq"`
-}
-
-// nodeAPI speaks to one node's /_admin/ routes. Each of them may be asked twice without harm, so one whose kept
-// connection turns out to be dead is asked again on a fresh one.
+// nodeAPI speaks to one node's /_admin/ routes. Each of them may be asked twice without harm, as a change names the
+// revision that it ends: so a request whose kept connection turns out to be dead is sent again on a fresh one.
 type nodeAPI struct {
 	name string
 	link *link
@@ -64,7 +55,7 @@ func (a nodeAPI) stats(ctx context.Context) (nodeStats, error) {
 		Tenants   *int64 `json:"tenants"`
 		DiskBytes *int64 `json:"disk_bytes"`
 	}
-	err := a.ask(ctx, "GET", "/_admin/stats", nil, &stats, 200)
+	err := a.ask(ctx, "GET", "/_admin/stats", "", nil, &stats, 200)
 	if refused := (*nodeError)(nil); errors.As(err, &refused) && refused.status == 404 {
 		return nodeStats{}, a.fails(404, "has no /_admin/: a node that serves a directory has one once it is given an --admin-token")
 	}
@@ -77,67 +68,15 @@ func (a nodeAPI) stats(ctx context.Context) (nodeStats, error) {
 	return nodeStats{*stats.Tenants, *stats.DiskBytes}, nil
 }
 
-// create makes an empty tenant. taken tells that there is a file of that name already.
-func (a nodeAPI) create(ctx context.Context, tenant string) (taken bool, err error) {
-	status, body, err := a.call(ctx, "PUT", "/_admin/tenants/"+tenant, nil)
-	switch {
-	case err != nil:
-		return false, err
-	case status == 201:
-		return false, nil
-	case status == 409:
-		return true, nil
-	}
-	return false, a.refuses(status, body, "make the tenant")
+// reply is a node's answer.
+type reply struct {
+	status   int
+	body     []byte
+	revision string // that it names, empty for none
 }
 
-// remove deletes a tenant's file; one that is not there is as good.
-func (a nodeAPI) remove(ctx context.Context, tenant string) error {
-	status, body, err := a.call(ctx, "DELETE", "/_admin/tenants/"+tenant, nil)
-	if err != nil || status == 204 || status == 404 {
-		return err
-	}
-	return a.refuses(status, body, "delete the tenant")
-}
-
-// freeze stops the tenant's writes under a token and returns the change they stopped at.
-func (a nodeAPI) freeze(ctx context.Context, tenant, token string) (seq uint64, err error) {
-	var frozen copyState
-	err = a.ask(ctx, "POST", "/_admin/tenants/"+tenant+"/freeze", map[string]string{"token": token}, &frozen, 200)
-	if err == nil && !frozen.Frozen {
-		err = a.fails(200, "did not freeze the tenant")
-	}
-	return frozen.Seq, err
-}
-
-// thaw lets the tenant take writes again: one frozen under the token, or with no token one that is held.
-func (a nodeAPI) thaw(ctx context.Context, tenant, token string) error {
-	body := map[string]string{}
-	if token != "" {
-		body["token"] = token
-	}
-	return a.ask(ctx, "POST", "/_admin/tenants/"+tenant+"/thaw", body, nil, 200)
-}
-
-// state tells how the tenant's copy stands. exists is false where the node has none.
-func (a nodeAPI) state(ctx context.Context, tenant string) (c copyState, exists bool, err error) {
-	status, body, err := a.call(ctx, "GET", "/_admin/tenants/"+tenant+"/frozen", nil)
-	switch {
-	case err != nil:
-		return c, false, err
-	case status == 404:
-		return c, false, nil
-	case status != 200:
-		return c, false, a.refuses(status, body, "say how the tenant stands")
-	}
-	if err := json.Unmarshal(body, &c); err != nil {
-		return c, false, a.fails(status, "says how the tenant stands in a form that cannot be read")
-	}
-	return c, true, nil
-}
-
-// ask calls a route and reads its answer, which must have the status wanted.
-func (a nodeAPI) ask(ctx context.Context, method, path string, body, into any, want int) error {
+// ask calls a route and reads its answer, which must have the status wanted. fields are lines of the request's head.
+func (a nodeAPI) ask(ctx context.Context, method, path, fields string, body, into any, want int) error {
 	var text []byte
 	if body != nil {
 		var err error
@@ -145,18 +84,18 @@ func (a nodeAPI) ask(ctx context.Context, method, path string, body, into any, w
 			return fmt.Errorf("a request to node %s cannot be written: %w", a.name, err)
 		}
 	}
-	status, answer, err := a.call(ctx, method, path, text)
+	r, err := a.call(ctx, method, path, fields, text)
 	if err != nil {
 		return err
 	}
-	if status != want {
-		return a.refuses(status, answer, method+" "+path)
+	if r.status != want {
+		return a.refuses(r, method+" "+path)
 	}
 	if into == nil {
 		return nil
 	}
-	if err := json.Unmarshal(answer, into); err != nil {
-		return a.fails(status, "answers "+path+" in a form that cannot be read")
+	if err := json.Unmarshal(r.body, into); err != nil {
+		return a.fails(r.status, "answers "+path+" in a form that cannot be read")
 	}
 	return nil
 }
@@ -166,35 +105,32 @@ func (a nodeAPI) fails(status int, message string) *nodeError {
 }
 
 // refuses is the error of an answer with the wrong status, with what the node says of it.
-func (a nodeAPI) refuses(status int, body []byte, what string) *nodeError {
+func (a nodeAPI) refuses(r reply, what string) *nodeError {
 	var said struct {
 		Error string `json:"error"`
 	}
-	text := strconv.Itoa(status)
-	if json.Unmarshal(body, &said) == nil && said.Error != "" {
+	text := strconv.Itoa(r.status)
+	if json.Unmarshal(r.body, &said) == nil && said.Error != "" {
 		text += ": " + said.Error
 	}
-	if status == 401 {
-		return a.fails(status, "does not take the admin token ("+text+")")
+	if r.status == 401 {
+		return a.fails(r.status, "does not take the admin token ("+text+")")
 	}
-	return a.fails(status, "refuses to "+what+" ("+text+")")
+	return a.fails(r.status, "refuses to "+what+" ("+text+")")
 }
 
 // call asks once, and once more where a kept connection turned out to be dead.
-func (a nodeAPI) call(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error) {
-	sent := false
+func (a nodeAPI) call(ctx context.Context, method, path, fields string, body []byte) (r reply, err error) {
 	if w := a.link.pool.take(); w != nil {
-		sent = true
-		if status, answer, err = a.over(ctx, w, method, path, body); err == nil || tooLate(err) || ctx.Err() != nil {
-			return status, answer, a.unanswered(err, sent)
+		if r, err = a.over(ctx, w, method, path, fields, body); err == nil || tooLate(err) || ctx.Err() != nil {
+			return r, a.unanswered(err)
 		}
 	}
 	w, err := a.link.pool.dial(ctx)
 	if err == nil {
-		sent = true
-		status, answer, err = a.over(ctx, w, method, path, body)
+		r, err = a.over(ctx, w, method, path, fields, body)
 	}
-	return status, answer, a.unanswered(err, sent)
+	return r, a.unanswered(err)
 }
 
 // tooLate reports whether an error is about a node's silence.
@@ -203,11 +139,11 @@ func tooLate(err error) bool {
 	return errors.As(err, &bad) && bad.Status == 504
 }
 
-func (a nodeAPI) unanswered(err error, sent bool) error {
+func (a nodeAPI) unanswered(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &nodeError{node: a.name, doubt: sent, message: "cannot be reached: " + plainly(err)}
+	return &nodeError{node: a.name, message: "cannot be reached: " + plainly(err)}
 }
 
 // plainly is a network error without what the operator knows: the call and the addresses.
@@ -226,7 +162,7 @@ func plainly(err error) string {
 }
 
 // over asks over one connection, which it gives back or closes.
-func (a nodeAPI) over(ctx context.Context, w *wire, method, path string, body []byte) (status int, answer []byte, err error) {
+func (a nodeAPI) over(ctx context.Context, w *wire, method, path, fields string, body []byte) (r reply, err error) {
 	stop := context.AfterFunc(ctx, w.close)
 	defer func() {
 		if stop() && err == nil {
@@ -236,15 +172,15 @@ func (a nodeAPI) over(ctx context.Context, w *wire, method, path string, body []
 		}
 	}()
 	w.serve(nil, nil, time.Time{}) // ctx ends it
-	w.out = append(a.head(w.out[:0], method, path, int64(len(body))), body...)
+	w.out = append(a.head(w.out[:0], method, path, fields, int64(len(body))), body...)
 	if err := w.Send(w.out, nil); err != nil {
-		return 0, nil, err
+		return r, err
 	}
 	return a.answer(w, method, a.link.pool.transport.silence)
 }
 
-// head appends the head of a request to the node; a negative length is a body in chunks.
-func (a nodeAPI) head(dst []byte, method, path string, length int64) []byte {
+// head appends the head of a request to the node, with the lines of fields; a negative length is a body in chunks.
+func (a nodeAPI) head(dst []byte, method, path, fields string, length int64) []byte {
 	dst = append(dst, method...)
 	dst = append(dst, ' ')
 	dst = append(dst, path...)
@@ -259,18 +195,20 @@ func (a nodeAPI) head(dst []byte, method, path string, length int64) []byte {
 		dst = append(dst, "\r\nContent-Length: "...)
 		dst = strconv.AppendInt(dst, length, 10)
 	}
-	return append(dst, "\r\n\r\n"...)
+	dst = append(append(dst, "\r\n"...), fields...)
+	return append(dst, "\r\n"...)
 }
 
 // answer reads a whole answer that is not large.
-func (a nodeAPI) answer(w *wire, method string, patience time.Duration) (status int, body []byte, err error) {
+func (a nodeAPI) answer(w *wire, method string, patience time.Duration) (r reply, err error) {
 	rep, err := w.ReadHead(method, time.Now().Add(patience))
 	if err != nil {
-		return 0, nil, err
+		return r, err
 	}
-	body, err = io.ReadAll(io.LimitReader(w.Body(patience), maxAdminAnswer+1))
-	if err == nil && len(body) > maxAdminAnswer {
+	r.status, r.revision = rep.Status, string(rep.Get("Fenec-Revision"))
+	r.body, err = io.ReadAll(io.LimitReader(w.Body(patience), maxAdminAnswer+1))
+	if err == nil && len(r.body) > maxAdminAnswer {
 		err = fmt.Errorf("its answer is over %d bytes", maxAdminAnswer)
 	}
-	return rep.Status, body, err
+	return r, err
 }

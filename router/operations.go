@@ -1,6 +1,7 @@
 package router
 
 import (
+	"context"
 	"sync"
 	"time"
 )
@@ -23,21 +24,23 @@ type operation struct {
 	done chan struct{} // closed as it ends
 }
 
-// begin takes the name, and returns how to give it back. busy says what is being done to it where it is taken.
-func (o *operations) begin(name, what string) (end func(), busy string) {
+// begin takes the name, and returns how to give it back. busy says what is being done to it where it is taken. It waits
+// for the repairer only until ctx ends.
+func (o *operations) begin(ctx context.Context, name, what string) (end func(), busy string) {
 	for deadline := time.Now().Add(repairPatience); ; {
 		end, other := o.try(name, what)
 		if end != nil {
 			return end, ""
 		}
 		left := time.Until(deadline)
-		if other.what != repaired || left <= 0 {
+		if other.what != repaired || left <= 0 || ctx.Err() != nil {
 			return nil, other.what
 		}
 		timer := time.NewTimer(left)
 		select {
 		case <-other.done:
 		case <-timer.C:
+		case <-ctx.Done():
 		}
 		timer.Stop()
 	}

@@ -1,7 +1,9 @@
 package router
 
 import (
-	"fmt"
+	"context"
+	"crypto/rand"
+	"errors"
 	"slices"
 	"strings"
 
@@ -22,7 +24,7 @@ func (rt *Router) putTenant(r *http1.Request, name string) http1.Answer {
 	if err := readJSON(r, &wanted); err != nil {
 		return answerError(err)
 	}
-	end, busy := rt.tenantOps.begin(name, "created")
+	end, busy := rt.tenantOps.begin(rt.ctx, name, "created")
 	if busy != "" {
 		return busyTenant(name, busy)
 	}
@@ -101,14 +103,15 @@ func (rt *Router) createTenant(name string, n *node) error {
 		// An attempt that did not end, or a deletion that left a copy on a node that was away. What cannot be
 		// cleared now is remembered on; on the very node chosen it would be taken for the tenant made now.
 		var err error
-		if placed.stale, err = rt.clearCopies(before.leftovers(), name); slices.Contains(placed.stale, n.name) {
+		placed.stale, err = rt.clearCopies(rt.ctx, before.leftovers(), name)
+		if slices.ContainsFunc(placed.stale, func(l leftover) bool { return l.node == n.name }) {
 			return err
 		}
 	}
 	if err := rt.dir.change(before, placed); err != nil {
 		return err
 	}
-	err := rt.makeFile(n, name)
+	err := n.copyOf(name).create(rt.ctx)
 	if err == nil {
 		err = rt.dir.change(placed, &tenant{name: name, node: n, state: active, stale: placed.stale})
 	}
@@ -118,33 +121,16 @@ func (rt *Router) createTenant(name string, n *node) error {
 	return err
 }
 
-// makeFile has the node make the tenant's empty file. One that is there and was never written to is the trace of
-// somebody's attempt, and is replaced.
-func (rt *Router) makeFile(n *node, name string) error {
-	api := n.api()
-	taken, err := api.create(rt.ctx, name)
-	if err != nil || !taken {
-		return err
-	}
-	found, exists, err := api.state(rt.ctx, name)
-	if err != nil {
-		return err
-	}
-	if exists && found.Seq == 0 {
-		if err := api.remove(rt.ctx, name); err != nil {
-			return err
-		}
-		if taken, err = api.create(rt.ctx, name); err != nil || !taken {
-			return err
-		}
-	}
-	return &refusal{409, fmt.Sprintf("node %s holds a file for tenant %s that the directory does not know", n.name, name)}
-}
-
-// deleteTenant deletes a tenant on its node, then in the directory. Stopped between, the tenant is answered 404 by its
-// node, and deleting it again ends it. Copies that are left of a move go as well, or are remembered until they can.
+// deleteTenant deletes a tenant:
+//
+//  1. the directory says that it is being deleted; requests still go to its node
+//  2. the node freezes it and deletes it
+//  3. the directory forgets it
+//
+// Where the second step fails the tenant goes on as it was, now or once its node answers. Copies that are left of moves go
+// as well, or are remembered until they can.
 func (rt *Router) deleteTenant(name string) http1.Answer {
-	end, busy := rt.tenantOps.begin(name, "deleted")
+	end, busy := rt.tenantOps.begin(rt.ctx, name, "deleted")
 	if busy != "" {
 		return busyTenant(name, busy)
 	}
@@ -161,17 +147,71 @@ func (rt *Router) deleteTenant(name string) http1.Answer {
 }
 
 func (rt *Router) removeTenant(t *tenant) error {
-	if err := t.node.api().remove(rt.ctx, t.name); err != nil {
+	if _, err := t.node.copyOf(t.name).state(rt.ctx); err != nil {
 		return err
 	}
-	left := &tenant{name: t.name, state: gone}
-	left.stale, _ = rt.clearCopies(t.leftovers(), t.name) // what is left is owed
-	if len(left.stale) == 0 {
-		return rt.dir.change(t, nil)
+	if t.state != deleting {
+		// A move that was interrupted ends with the tenant: the token it left on the copy serves for this too.
+		marked := &tenant{name: t.name, node: t.node, state: deleting, token: t.token, stale: t.leftovers()}
+		if marked.token == "" {
+			marked.token = rand.Text()
+		}
+		if err := rt.dir.change(t, marked); err != nil {
+			return err
+		}
+		t = marked
 	}
-	if err := rt.dir.change(t, left); err != nil {
-		return err
+	err := t.node.copyOf(t.name).erase(rt.ctx, t.token)
+	if err == nil {
+		rt.forget(rt.ctx, t)
+		return nil
 	}
-	rt.owe(left)
-	return nil
+	ctx, cancel := rt.undoing()
+	defer cancel()
+	back, failed := rt.takeBack(ctx, t)
+	switch {
+	case failed != nil:
+		rt.owe(t)
+	case back == nil:
+		return nil // the delete had only not been answered
+	}
+	return err
+}
+
+// takeBack ends a deletion that did not come to its end. Where the copy is gone the tenant is forgotten, and now is nil;
+// otherwise it takes writes again, and no delete that was sent can reach it.
+func (rt *Router) takeBack(ctx context.Context, t *tenant) (now *tenant, err error) {
+	err = t.node.copyOf(t.name).release(ctx, t.token)
+	var failed *nodeError
+	if errors.As(err, &failed) && failed.status == 404 {
+		rt.forget(ctx, t)
+		return nil, nil
+	}
+	if err != nil {
+		return t, err
+	}
+	now = &tenant{name: t.name, node: t.node, state: active, stale: t.stale}
+	if err := rt.dir.change(t, now); err != nil {
+		return t, err
+	}
+	if !now.settled() {
+		rt.owe(now)
+	}
+	return now, nil
+}
+
+// forget takes a tenant that its node has deleted out of the directory. What cannot be done now is owed.
+func (rt *Router) forget(ctx context.Context, t *tenant) {
+	var next *tenant
+	if left, _ := rt.clearCopies(ctx, t.stale, t.name); len(left) > 0 {
+		next = &tenant{name: t.name, state: gone, stale: left}
+	}
+	if err := rt.dir.change(t, next); err != nil {
+		rt.log.Error().Str("tenant", t.name).Err(err).Msg("the directory cannot be written: it does not say yet that a tenant is deleted")
+		rt.owe(t)
+		return
+	}
+	if next != nil {
+		rt.owe(next)
+	}
 }

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -19,16 +20,20 @@ const (
 	moving
 	// settling: node serves it from an image that is held until the router has thawed it.
 	settling
-	// gone: it was deleted; stale names the nodes that may still hold a copy.
+	// gone: it was deleted; stale names the copies that may still be on nodes.
 	gone
+	// deleting: node serves it, frozen at most, and is being asked to delete it.
+	deleting
 )
 
-var stateNames = [...]string{placing: "placing", active: "active", moving: "moving", settling: "settling", gone: "gone"}
+var stateNames = [...]string{
+	placing: "placing", active: "active", moving: "moving", settling: "settling", gone: "gone", deleting: "deleting",
+}
 
 func (s state) String() string { return stateNames[s] }
 
 func parseState(name string) (state, bool) {
-	for s := placing; s <= gone; s++ {
+	for s := placing; s <= deleting; s++ {
 		if stateNames[s] == name {
 			return s, true
 		}
@@ -42,50 +47,63 @@ type tenant struct {
 	name   string
 	node   *node
 	state  state
-	target *node    // moving: where to
-	token  string   // moving: what its source is frozen under
-	stale  []string // names of nodes that may hold a copy the directory does not route to
+	target *node  // moving: where to
+	token  string // moving: what its source is frozen and its image held under; settling: likewise; deleting: what it is frozen under
+	stale  []leftover
+}
+
+// leftover is a copy that a node may hold and the directory does not route to.
+type leftover struct {
+	node  string
+	token string // of the move that froze or installed it; empty for one that was created and never written to
+}
+
+// marks reports whether a copy is the leftover: it carries the token of the move that superseded or made it, or was
+// never written to. Being frozen alone says nothing, an operator may have frozen it.
+func (l leftover) marks(s copyState) bool {
+	if l.token == "" {
+		return s.empty()
+	}
+	return s.exists && s.Frozen && s.Token == l.token
 }
 
 // routed reports whether requests for the tenant go to its node.
 func (t *tenant) routed() bool {
-	return t != nil && (t.state == active || t.state == moving || t.state == settling)
+	return t != nil && t.state != placing && t.state != gone
 }
 
 // settled reports whether nothing is left to be done for the tenant.
 func (t *tenant) settled() bool { return t.state == active && len(t.stale) == 0 }
 
-// shown is the state as the listings tell it: active or moving.
+// shown is the state as the listings tell it: active, moving or deleting.
 func (t *tenant) shown() string {
-	if t.state == active {
-		return "active"
+	if t.state == settling {
+		return moving.String()
 	}
-	return "moving"
+	return t.state.String()
 }
 
-// leftovers is the names of the nodes that may hold a copy nothing is routed to.
-func (t *tenant) leftovers() []string {
-	list := t.stale
+// leftovers are the copies of the tenant that nodes may hold and nothing is routed to.
+func (t *tenant) leftovers() []leftover {
 	switch t.state {
 	case moving:
-		list = with(list, t.target.name)
+		return with(t.stale, leftover{t.target.name, t.token})
 	case placing:
-		list = with(list, t.node.name)
+		return with(t.stale, leftover{t.node.name, ""})
 	}
-	return list
+	return t.stale
 }
 
-// with is a list with the name in it, without one without it; neither changes the list.
-func with(list []string, name string) []string { return append(without(list, name), name) }
-
-func without(list []string, name string) []string {
-	var rest []string
-	for _, s := range list {
-		if s != name {
-			rest = append(rest, s)
-		}
+// with is a list with the leftover in it, without one without those of a node; neither changes the list.
+func with(list []leftover, one leftover) []leftover {
+	if slices.Contains(list, one) {
+		return list
 	}
-	return rest
+	return append(slices.Clip(list), one)
+}
+
+func without(list []leftover, node string) []leftover {
+	return slices.DeleteFunc(slices.Clone(list), func(l leftover) bool { return l.node == node })
 }
 
 // placementShards bounds what a change copies: at 100 000 tenants a shard holds about two dozen.

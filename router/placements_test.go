@@ -19,7 +19,7 @@ func TestPlacementsAreAMap(t *testing.T) {
 				delete(model, name)
 				continue
 			}
-			s := state(rapid.IntRange(int(placing), int(gone)).Draw(t, "state"))
+			s := state(rapid.IntRange(int(placing), int(deleting)).Draw(t, "state"))
 			p.set(name, &tenant{name: name, state: s})
 			model[name] = s
 		}
@@ -88,5 +88,29 @@ func TestAChangeCopiesLittle(t *testing.T) {
 	name := []byte("tenant-500")
 	if n := testing.AllocsPerRun(100, func() { p.get(name) }); n != 0 {
 		t.Errorf("a lookup allocates %v times", n)
+	}
+}
+
+func TestATenantIsReadAsItWasWritten(t *testing.T) {
+	n1, n2 := &node{name: "n1"}, &node{name: "n2"}
+	d := &directory{}
+	d.nodes.Store(&map[string]*node{"n1": n1, "n2": n2})
+	for _, one := range []*tenant{
+		{name: "a", node: n1, state: active},
+		{name: "b", node: n1, state: moving, target: n2, token: "T1", stale: []leftover{{"n2", "T0"}, {"n3", ""}}},
+		{name: "c", node: n2, state: settling, token: "T1", stale: []leftover{{"n1", "T1"}}},
+		{name: "d", node: n1, state: deleting, token: "T2"},
+		{name: "e", state: gone, stale: []leftover{{"n1", "T1"}}},
+		{name: "f", node: n1, state: placing, stale: []leftover{{"n2", ""}}}, // as earlier versions wrote every one
+	} {
+		row := one.row()
+		text := func(i int) string { return string(row[i].B) }
+		got, err := d.read(tenantRow{text(0), text(1), text(2), text(3), text(4), text(5)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(one, got, cmp.AllowUnexported(tenant{}, leftover{}), cmp.Comparer(func(a, b *node) bool { return a == b })); diff != "" {
+			t.Error(diff)
+		}
 	}
 }

@@ -2,7 +2,6 @@ package router
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"sync"
 	"time"
@@ -11,13 +10,16 @@ import (
 // What a tenant's row in the directory owes where it was left like this, and how it is put right:
 //
 //	placing           the node may have an empty file: it goes, and the row with it
-//	moving            the source may be frozen: it is thawed under the move's token; the mark stays until the tenant
+//	moving            the source may be frozen: it is released from the move's token; the mark stays until the tenant
 //	                  is moved again, which replaces what is left on the target, or to where it is, which cancels
-//	settling          the target may be held: it is thawed, the copies elsewhere go, the row becomes active
-//	active with stale the copies on those nodes go
+//	settling          the target may be held: it is put into service, the copies elsewhere go, the row becomes active
+//	deleting          where the copy is gone so is the row; else it is released and the row becomes active
+//	active with stale the copies that are named go
 //	gone with stale   likewise, and the row with them
 //
-// A copy is only ever deleted where it could not have been written to: frozen, held or empty.
+// A debt is paid once the node has shown the state that was wanted, after a fence where a request of an earlier attempt
+// may still be on its way. A copy is only ever deleted where it carries the token of the move that superseded or made it,
+// or was never written to. DESIGN.md has the argument.
 
 // Waits between rounds of repair that could not do everything.
 const (
@@ -143,98 +145,104 @@ func (rt *Router) repair(t *tenant, away map[string]bool) error {
 	if t.node != nil && away[t.node.name] && t.state != active {
 		return errAway
 	}
-	for _, name := range t.stale {
-		if away[name] {
+	for _, l := range t.stale {
+		if away[l.node] {
 			return errAway
 		}
 	}
 	switch t.state {
 	case moving:
-		var failed *nodeError
-		err := t.node.api().thaw(rt.ctx, t.name, t.token)
-		if errors.As(err, &failed) && (failed.status == 404 || failed.status == 409) {
-			rt.log.Error().Str("tenant", t.name).Err(err).Msg("a tenant that was being moved is frozen by somebody else, or gone from its node")
-			return nil // nothing of the router's is left to be thawed
-		}
-		if err != nil {
-			return err
-		}
-		rt.log.Warn().Str("tenant", t.name).Str("node", t.node.name).Str("to", t.target.name).
-			Msg("a move was interrupted: the tenant goes on where it was; move it again, or to where it is to cancel")
-		return nil
+		return rt.repairMove(t)
 	case settling:
-		_, _, err := rt.finish(rt.ctx, t)
+		now, _, err := rt.finish(rt.ctx, t)
+		if err == nil && now.state == settling {
+			err = errUnwritten
+		}
+		return err
+	case deleting:
+		_, err := rt.takeBack(rt.ctx, t)
 		return err
 	}
-	return rt.repairCopies(t)
+	return rt.repairCopies(rt.ctx, t)
+}
+
+// errUnwritten is a debt that is paid, but for the directory, which cannot be written.
+var errUnwritten = errors.New("the directory cannot be written")
+
+// repairMove has the source of an interrupted move take writes again.
+func (rt *Router) repairMove(t *tenant) error {
+	err := t.node.copyOf(t.name).release(rt.ctx, t.token)
+	var failed *nodeError
+	if errors.As(err, &failed) && failed.status == 404 {
+		rt.log.Error().Str("tenant", t.name).Err(err).Msg("a tenant that was being moved is gone from its node")
+		return nil // nothing of the router's is left to be thawed
+	}
+	if err == nil {
+		rt.log.Warn().Str("tenant", t.name).Str("node", t.node.name).Str("to", t.target.name).
+			Msg("a move was interrupted: the tenant goes on where it was; move it again, or to where it is to cancel")
+	}
+	return err
 }
 
 // repairCopies deletes the copies a row names, and says so in the directory.
-func (rt *Router) repairCopies(t *tenant) error {
-	stale, failed := rt.clearCopies(t.leftovers(), t.name)
+func (rt *Router) repairCopies(ctx context.Context, t *tenant) error {
+	left, failed := rt.clearCopies(ctx, t.leftovers(), t.name)
 	if failed != nil {
 		return failed
 	}
 	if t.state != active {
 		return rt.dir.change(t, nil)
 	}
-	return rt.dir.change(t, &tenant{name: t.name, node: t.node, state: active, stale: stale})
+	return rt.dir.change(t, &tenant{name: t.name, node: t.node, state: active, stale: left})
 }
 
-// clearCopies deletes a tenant's copies from nodes nothing of it is routed to. It returns those it could not delete
-// from, and why. A node that is recorded no more is as good as cleared.
-func (rt *Router) clearCopies(nodes []string, tenant string) (left []string, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(rt.ctx), undoTimeout)
-	defer cancel()
-	for _, name := range nodes {
-		n := rt.dir.node(name)
+// clearCopies deletes a tenant's leftovers. It returns those it could not delete, and why. A node that is recorded no
+// more is as good as cleared.
+func (rt *Router) clearCopies(ctx context.Context, list []leftover, tenant string) (left []leftover, err error) {
+	for _, l := range list {
+		n := rt.dir.node(l.node)
 		if n == nil {
 			continue
 		}
-		if e := rt.clearCopy(ctx, n.api(), tenant); e != nil {
-			left, err = append(left, name), errors.Join(err, e)
+		if e := rt.clearCopy(ctx, n.copyOf(tenant), l); e != nil {
+			left, err = append(left, l), errors.Join(err, e)
 		}
 	}
 	return left, err
 }
 
-// clearCopy deletes a copy that takes no writes, or never took one. Any other is somebody's doing, and stays.
-func (rt *Router) clearCopy(ctx context.Context, api nodeAPI, tenant string) error {
-	found, exists, err := api.state(ctx, tenant)
-	if err != nil || !exists {
+// clearCopy deletes a leftover, and makes sure that none comes that was sent and has not arrived. Any other copy is
+// somebody's doing, and stays.
+func (rt *Router) clearCopy(ctx context.Context, c copyOn, l leftover) error {
+	if err := c.fence(ctx); err != nil {
 		return err
 	}
-	if !found.Frozen && !found.Held {
-		live := false
-		if found.Seq == 0 {
-			live, err = rt.isLive(ctx, api, tenant)
+	_, err := c.until(ctx, func(s copyState) (func() error, error) {
+		if !s.exists {
+			return nil, nil
 		}
+		live, err := rt.isLive(ctx, c, s)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if live || found.Seq != 0 {
-			rt.log.Error().Str("tenant", tenant).Str("node", api.name).
-				Msg("a node holds a copy of a tenant that is elsewhere, and takes writes to it: it is left alone; delete it there by hand once it is sure not to be the only one, as where one node is recorded under two names")
-			return nil
+		if live || !l.marks(s) {
+			rt.log.Error().Str("tenant", c.tenant).Str("node", c.api.name).
+				Msg("a node holds a copy of a tenant that is elsewhere, and the copy is not one that the router has made or replaced: it is left alone; delete it there by hand once it is sure not to be the only one, as where one node is recorded under two names")
+			return nil, nil
 		}
-	}
-	return api.remove(ctx, tenant)
+		return c.remove(ctx, s), nil
+	})
+	return err
 }
 
-// isLive reports whether a copy is the very one that requests are routed to, because one node is recorded under two
-// names: it is frozen under one of them and looked at under the other. It is thawed again only where it is live.
-func (rt *Router) isLive(ctx context.Context, api nodeAPI, tenant string) (bool, error) {
-	t := rt.dir.tenants.find(tenant)
+// isLive reports whether a copy that was found to be like s is the very one that requests are routed to, because one
+// node is recorded under two names. Then both names show one revision, which no two nodes share; and where it changed
+// after s was read, s cannot be acted on.
+func (rt *Router) isLive(ctx context.Context, c copyOn, s copyState) (bool, error) {
+	t := rt.dir.tenants.find(c.tenant)
 	if !t.routed() {
 		return false, nil
 	}
-	token := rand.Text()
-	if _, err := api.freeze(ctx, tenant, token); err != nil {
-		return false, err
-	}
-	routed, exists, err := t.node.api().state(ctx, tenant)
-	if err != nil || exists && routed.Token == token {
-		return true, errors.Join(err, api.thaw(ctx, tenant, token))
-	}
-	return false, nil
+	routed, err := t.node.copyOf(c.tenant).state(ctx)
+	return routed.revision == s.revision, err
 }

@@ -8,13 +8,14 @@
 // A create, delete, move or repair of a tenant holds that tenant's operation, so no two of them ever meet. Each of them
 // is a sequence of steps on nodes and in the directory, in an order that leaves the directory before or after the
 // change wherever it stops; what a step may leave behind on a node is written down in the tenant's row first, and the
-// repairer puts it right. See repair.go for the table.
+// repairer puts it right. See repair.go for the table, and DESIGN.md for why a late request changes nothing.
 //
 // # Goroutines
 //
-// The connection loop's (internal/http1), which end with Serve, those that watch clients of long requests among them; and the repairer and the janitor, which Shutdown stops
-// and waits for. Operations run on the goroutine of the request that asked for them, and a drain's moves on a few of
-// its own, which it waits for.
+// The connection loop's (internal/http1), which end with Serve, those that watch clients of long requests among them; and
+// the repairer and the janitor, which Shutdown stops and waits for. Operations run on the goroutine of the request that
+// asked for them, and a drain's moves on a few of its own, which it waits for. Whatever waits for a node waits for
+// Router.ctx too, so that a router stops in time.
 //
 // # Locks, in the order they are taken
 //
@@ -59,8 +60,10 @@ type Router struct {
 	nodeOps   operations
 	repairer  repairer
 
-	ctx    context.Context // ends as the router stops without waiting
+	ctx    context.Context // of operations: ends a little before the router stops without waiting
 	cancel context.CancelFunc
+	last   context.Context // of what puts an operation back: ends as the router stops without waiting
+	give   context.CancelFunc
 	work   sync.WaitGroup // repairer and janitor
 	closed sync.Once
 	err    error // of the closing
@@ -85,10 +88,11 @@ func New(c Config) (*Router, error) {
 		rt.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}}
 	}
 	rt.metrics = newMeters(rt)
-	rt.ctx, rt.cancel = context.WithCancel(context.Background())
+	rt.last, rt.give = context.WithCancel(context.Background())
+	rt.ctx, rt.cancel = context.WithCancel(rt.last)
 	dir, err := openDirectory(c.FS, filepath.Clean(c.Directory), engine.Options{Clock: c.Clock, Log: c.Log}, rt.newNode)
 	if err != nil {
-		rt.cancel()
+		rt.give()
 		return nil, err
 	}
 	rt.dir = dir
@@ -118,14 +122,30 @@ func (rt *Router) Serve(l net.Listener) error {
 	return err
 }
 
-// Shutdown stops accepting, finishes the requests in flight until ctx ends, gives up the operations under way, which
-// undo what they can, and closes the directory. It may be called again, and before Serve.
+// undoShare is the part of the time that Shutdown is given in which operations under way are put back, undoMost the most
+// of it.
+const (
+	undoShare = 4
+	undoMost  = 2 * time.Second
+)
+
+// Shutdown stops accepting and finishes the requests in flight. A little before ctx ends it gives up the operations under
+// way, which put back what they can until ctx ends; what they cannot, the next router does. Then it closes the directory.
+// It may be called again, and before Serve.
 func (rt *Router) Shutdown(ctx context.Context) error {
 	rt.held.stop()
+	if deadline, ok := ctx.Deadline(); ok {
+		left := time.Until(deadline)
+		timer := time.AfterFunc(left-min(left/undoShare, undoMost), rt.cancel)
+		defer timer.Stop()
+	}
+	stop := context.AfterFunc(ctx, rt.give)
+	defer stop()
 	err := rt.server.Shutdown(ctx)
 	rt.closed.Do(func() {
 		rt.cancel()
 		rt.work.Wait()
+		rt.give()
 		for _, n := range rt.dir.nodeList() {
 			n.link.Load().pool.close()
 		}

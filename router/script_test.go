@@ -19,7 +19,8 @@ type script struct {
 	listener net.Listener
 	answer   func(c *scripted) // one request; it may close the connection
 	mu       sync.Mutex
-	seen     []string // the requests, heads and bodies
+	seen     []string        // the requests, heads and bodies
+	made     map[string]bool // the tenants it was asked to make
 	conns    map[net.Conn]struct{}
 	opened   int
 	work     sync.WaitGroup
@@ -40,7 +41,7 @@ func newScript(t testing.TB, answer func(c *scripted)) *script {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &script{t: t, listener: l, answer: answer, conns: map[net.Conn]struct{}{}}
+	s := &script{t: t, listener: l, answer: answer, made: map[string]bool{}, conns: map[net.Conn]struct{}{}}
 	s.work.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -90,7 +91,7 @@ func (s *script) serve(c net.Conn) {
 		text := raw.String()[:raw.Len()-in.Buffered()]
 		raw.Next(len(text))
 		if strings.HasPrefix(req.URL.Path, "/_admin/") {
-			io.WriteString(c, emptyNode(req))
+			io.WriteString(c, s.admin(req))
 			continue
 		}
 		s.mu.Lock()
@@ -101,16 +102,26 @@ func (s *script) serve(c net.Conn) {
 	}
 }
 
-func emptyNode(req *http.Request) string {
+func (s *script) admin(req *http.Request) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	const revision = "Fenec-Revision: 1\r\n"
+	tenant, frozen := strings.CutSuffix(req.URL.Path, "/frozen")
 	switch {
 	case req.URL.Path == "/_admin/stats":
-		return "HTTP/1.1 200 OK\r\nContent-Length: 60\r\n\r\n" + `{"tenants":0,"open":0,"disk_bytes":0,"memory_bytes":0     }` + " "
+		return answerText("200 OK", "", `{"tenants":0,"open":0,"disk_bytes":0,"memory_bytes":0}`)
+	case frozen && s.made[tenant]:
+		return answerText("200 OK", revision, `{"frozen":false,"held":false,"seq":0}`)
+	case frozen:
+		return answerText("404 Not Found", revision, "")
 	case req.Method == "PUT":
-		return "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
+		s.made[tenant] = true
+		return answerText("201 Created", "", "")
 	case req.Method == "DELETE":
+		delete(s.made, tenant)
 		return "HTTP/1.1 204 No Content\r\n\r\n"
 	}
-	return "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+	return answerText("404 Not Found", "", "")
 }
 
 // requests is what the node was sent so far.

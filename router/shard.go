@@ -166,7 +166,7 @@ func (rt *Router) putNode(r *http1.Request, name string) http1.Answer {
 	if err != nil {
 		return http1.ErrorAnswer(400, err.Error())
 	}
-	end, busy := rt.nodeOps.begin(name, "recorded")
+	end, busy := rt.nodeOps.begin(rt.ctx, name, "recorded")
 	if busy != "" {
 		return http1.ErrorAnswer(409, "node "+name+" is being "+busy)
 	}
@@ -193,7 +193,7 @@ func (rt *Router) putNode(r *http1.Request, name string) http1.Answer {
 }
 
 func (rt *Router) deleteNode(name string) http1.Answer {
-	end, busy := rt.nodeOps.begin(name, "removed")
+	end, busy := rt.nodeOps.begin(rt.ctx, name, "removed")
 	if busy != "" {
 		return http1.ErrorAnswer(409, "node "+name+" is being "+busy)
 	}

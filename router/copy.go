@@ -1,0 +1,236 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/go-json-experiment/json"
+)
+
+// copyState is how a tenant's copy on a node is, and the revision of the node that this is of. Each change the router
+// asks for names that revision, and the node refuses it once anything else has changed the copy: see DESIGN.md.
+type copyState struct {
+	Frozen bool   `json:"frozen"` // refuses writes
+	Token  string `json:"token"`  // of the freeze, or of the move that installed the copy
+	Held   bool   `json:"held"`   // an image that has not been put into service
+	Seq    uint64 `json:"seq"`
+
+	exists     bool
+	unreadable bool // the node has a file that it cannot open; of the others above nothing is known
+	revision   string
+}
+
+// empty reports whether the copy takes writes and never took one.
+func (s copyState) empty() bool { return s.exists && !s.unreadable && !s.Frozen && s.Seq == 0 }
+
+// copyOn is a tenant's copy on a node, whether or not there is one.
+type copyOn struct {
+	api    nodeAPI
+	tenant string
+}
+
+func (n *node) copyOf(tenant string) copyOn { return copyOn{n.api(), tenant} }
+
+// decisions is how often a change is decided again because something else changed the copy first.
+const decisions = 6
+
+// errUnsettled is a copy that was changed by others each time.
+func (c copyOn) errUnsettled() error {
+	return &refusal{409, fmt.Sprintf("tenant %s on node %s is being changed by others, send the request again", c.tenant, c.api.name)}
+}
+
+// until reads how the copy is and has step decide what to do about it, until step returns nil: then the copy has shown
+// what was wanted. What step returns to be done names the revision of the state that it was given, so it is done to that
+// state or not at all, and where it was not, step decides again. An error of step, or of what it returned, ends it; the
+// node may still carry out a request that was not answered, until the copy is fenced.
+func (c copyOn) until(ctx context.Context, step func(s copyState) (do func() error, err error)) (copyState, error) {
+	for range decisions {
+		s, err := c.state(ctx)
+		if err != nil {
+			return s, err
+		}
+		do, err := step(s)
+		if do == nil || err != nil {
+			return s, err
+		}
+		var failed *nodeError
+		if err := do(); err != nil && !(errors.As(err, &failed) && failed.status == 409) {
+			return s, err
+		}
+	}
+	return copyState{}, c.errUnsettled()
+}
+
+// state asks how the copy is.
+func (c copyOn) state(ctx context.Context) (s copyState, err error) {
+	r, err := c.api.call(ctx, "GET", c.path("/frozen"), "", nil)
+	if err != nil {
+		return s, err
+	}
+	s.revision = r.revision
+	switch {
+	case s.revision == "" && (r.status == 200 || r.status == 404):
+		return s, c.api.fails(r.status, "does not say at which revision the tenant is: it has no /_admin/, or is of an older version than this router")
+	case r.status == 404:
+		return s, nil
+	case r.status == 500 && s.revision != "":
+		s.exists, s.unreadable = true, true
+		return s, nil
+	case r.status != 200:
+		return s, c.api.refuses(r, "say how the tenant is")
+	}
+	if err := json.Unmarshal(r.body, &s); err != nil {
+		return s, c.api.fails(r.status, "says how the tenant is in a form that cannot be read")
+	}
+	s.exists = true
+	return s, nil
+}
+
+func (c copyOn) path(below string) string { return "/_admin/tenants/" + c.tenant + below }
+
+// change asks for a change decided on s.
+func (c copyOn) change(ctx context.Context, s copyState, method, below string, body any, want int) error {
+	return c.api.ask(ctx, method, c.path(below), revisionField(s), body, nil, want)
+}
+
+func revisionField(s copyState) string { return "Fenec-Revision: " + s.revision + "\r\n" }
+
+// fence makes sure that nothing which this router, or one before it, has asked of the copy takes effect any more.
+func (c copyOn) fence(ctx context.Context) error {
+	return c.api.ask(ctx, "POST", c.path("/revision"), "", nil, nil, 200)
+}
+
+// errMissing is a node without the copy that the directory says it has.
+func (c copyOn) errMissing() error { return c.api.fails(404, "does not hold tenant "+c.tenant) }
+
+// freeze stops the copy's writes under a token and returns the change they stopped at.
+func (c copyOn) freeze(ctx context.Context, token string) (seq uint64, err error) {
+	s, err := c.until(ctx, func(s copyState) (func() error, error) {
+		switch {
+		case !s.exists:
+			return nil, c.errMissing()
+		case s.unreadable:
+			return nil, c.api.fails(500, "cannot open the file of tenant "+c.tenant)
+		case s.Frozen && s.Token == token && !s.Held:
+			return nil, nil
+		case s.Frozen:
+			return nil, &refusal{409, fmt.Sprintf("tenant %s is frozen on node %s, and not by this router: thaw it there first", c.tenant, c.api.name)}
+		}
+		return func() error {
+			return c.change(ctx, s, "POST", "/freeze", map[string]string{"token": token}, 200)
+		}, nil
+	})
+	return s.Seq, err
+}
+
+// release ends a freeze under the token, one that has not arrived yet included. A copy that somebody else froze stays
+// frozen.
+func (c copyOn) release(ctx context.Context, token string) error {
+	if err := c.fence(ctx); err != nil {
+		return err
+	}
+	_, err := c.until(ctx, func(s copyState) (func() error, error) {
+		switch {
+		case !s.exists:
+			return nil, c.errMissing()
+		case !s.Frozen || s.Token != token:
+			return nil, nil
+		}
+		return c.thaw(ctx, s, token), nil
+	})
+	return err
+}
+
+// serve puts an image that was installed under the token into service.
+func (c copyOn) serve(ctx context.Context, token string) error {
+	_, err := c.until(ctx, func(s copyState) (func() error, error) {
+		switch {
+		case !s.exists:
+			return nil, c.errMissing()
+		case s.unreadable:
+			return nil, c.api.fails(500, "cannot open the file of tenant "+c.tenant)
+		case !s.Held:
+			return nil, nil // a freeze is its operator's
+		case s.Token != token:
+			return nil, &refusal{409, fmt.Sprintf("node %s holds another image of tenant %s than the move installed", c.api.name, c.tenant)}
+		}
+		return c.thaw(ctx, s, token), nil
+	})
+	return err
+}
+
+func (c copyOn) thaw(ctx context.Context, s copyState, token string) func() error {
+	body := map[string]string{}
+	if token != "" {
+		body["token"] = token
+	}
+	return func() error { return c.change(ctx, s, "POST", "/thaw", body, 200) }
+}
+
+// create makes an empty copy. One that is there and was never written to is the trace of an earlier attempt, and is
+// replaced.
+func (c copyOn) create(ctx context.Context) error {
+	made := false
+	_, err := c.until(ctx, func(s copyState) (func() error, error) {
+		switch {
+		case s.exists && made:
+			return nil, nil
+		case !s.exists:
+			return func() error {
+				err := c.change(ctx, s, "PUT", "", nil, 201)
+				made = err == nil
+				return err
+			}, nil
+		case s.empty():
+			return c.remove(ctx, s), nil
+		}
+		return nil, &refusal{409, fmt.Sprintf("node %s holds a file for tenant %s that the directory does not know", c.api.name, c.tenant)}
+	})
+	return err
+}
+
+// remove deletes the copy that s is of; an empty one only while nothing is written to it.
+func (c copyOn) remove(ctx context.Context, s copyState) func() error {
+	fields := revisionField(s)
+	if s.empty() {
+		fields += "Fenec-Seq: 0\r\n"
+	}
+	return func() error {
+		r, err := c.api.call(ctx, "DELETE", c.path(""), fields, nil)
+		if err == nil && r.status != 204 {
+			err = c.api.refuses(r, "delete the tenant")
+		}
+		return err
+	}
+}
+
+// erase deletes the copy that clients use. It is frozen under the token before, so that no write is answered between the
+// decision and the delete, however late that is carried out; but for a copy that cannot be frozen, as where the disk is
+// full: it takes no writes either.
+func (c copyOn) erase(ctx context.Context, token string) error {
+	stuck := false
+	_, err := c.until(ctx, func(s copyState) (func() error, error) {
+		switch {
+		case !s.exists:
+			return nil, nil
+		case s.Frozen || s.unreadable || stuck:
+			return c.remove(ctx, s), nil
+		}
+		return func() error {
+			err := c.change(ctx, s, "POST", "/freeze", map[string]string{"token": token}, 200)
+			var refused *nodeError
+			if errors.As(err, &refused) && (refused.status == 500 || refused.status == 507) {
+				stuck, err = true, nil
+			}
+			return err
+		}, nil
+	})
+	return err
+}
+
+// install copies an image from another node to where s says that there is no copy, and has it held under the token.
+func (c copyOn) install(ctx context.Context, s copyState, from copyOn, token string) (bytes int64, err error) {
+	return copyImage(ctx, from.api, c.api, from.path("/file"), c.path("/file?token="+url.QueryEscape(token)), revisionField(s))
+}
