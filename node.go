@@ -33,7 +33,7 @@ func nodeCommand() *cli.Command {
 		value("sync", "250", "How long an answered write may stay off the disk: always (none), `MS` milliseconds, or off (until the tenant closes)."),
 		value("idle-close", "300", "Close a tenant after this `TIME` without a request. 0 is never."),
 		value("max-memory", "0", "Past this many `MIB` held by open tenants, close idle ones first. 0 is no limit."),
-		value("max-connections", "1024", "Past this `NUMBER` of connections, answer 503."),
+		value("max-connections", "1024", "Past this `NUMBER` of connections, or of those there are descriptors for, answer 503."),
 		value("http-max-streams", "1024", "Past this `NUMBER` of live queries open, answer 503. They are not among --max-connections."),
 		value("changes", "4096", "Past this `NUMBER` of changes that a live query is behind, send it its rows anew."),
 		value("idle-timeout", "60", "Close a connection after this `TIME` without a request."),

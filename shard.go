@@ -28,7 +28,8 @@ func shardCommand() *cli.Command {
 	flags = append(flags, secret("token", "The `TOKEN` that opens /_shard/. Required beyond loopback.")...)
 	flags = append(flags,
 		value("upstream-timeout", "30", "The `TIME` a node may stay silent before a request is given up."),
-		value("max-connections", "1024", "Past this `NUMBER` of connections, answer 503."),
+		value("max-connections", "1024", "Past this `NUMBER` of connections, or of those there are descriptors for, answer 503."),
+		value("http-max-streams", "1024", "Past this `NUMBER` of live queries open, answer 503. They are not among --max-connections."),
 		value("idle-timeout", "60", "Close a connection after this `TIME` without a request."),
 		value("drain", "10", "The `TIME` requests in flight have to finish at shutdown."),
 		boolean("insecure", "Listen beyond loopback without a token."),
@@ -53,6 +54,7 @@ func runShard(c *cli.Context) error {
 		UpstreamTimeout: s.wait("upstream-timeout"),
 		IdleTimeout:     s.wait("idle-timeout"),
 		MaxConnections:  s.count("max-connections", 1),
+		MaxStreams:      s.count("http-max-streams", 1),
 		Insecure:        s.boolean("insecure"),
 		TLSCert:         s.text("tls-cert"),
 		TLSKey:          s.text("tls-key"),

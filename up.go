@@ -21,6 +21,7 @@ import (
 
 	"fenec/engine/wal"
 	"fenec/internal/api"
+	"fenec/internal/vfs"
 	"fenec/node"
 	"fenec/router"
 )
@@ -142,6 +143,7 @@ func (l *local) open(addresses []string, log serverLog) error {
 		return fmt.Errorf("cannot make the data directory: %s", plain(err))
 	}
 	policy := wal.Policy{Every: 250 * time.Millisecond}
+	descriptors := vfs.Descriptors() / (1 + len(upNodes))
 	for _, name := range upNodes {
 		token, err := keptToken(filepath.Join(upData, name+".token"))
 		if err != nil {
@@ -149,7 +151,7 @@ func (l *local) open(addresses []string, log serverLog) error {
 		}
 		n, err := node.New(node.Config{
 			Dir: filepath.Join(upData, name), AdminToken: token, Sync: policy,
-			IdleClose: 5 * time.Minute, IdleTimeout: time.Minute, MaxConnections: 1024, Drain: upDrain,
+			IdleClose: 5 * time.Minute, IdleTimeout: time.Minute, Descriptors: descriptors, Drain: upDrain,
 			Version: version, Log: log.With().Str("node", name).Logger(), LogLost: log.lines.lost.Load,
 		})
 		if err != nil {
@@ -159,7 +161,7 @@ func (l *local) open(addresses []string, log serverLog) error {
 	}
 	r, err := router.New(router.Config{
 		Directory: filepath.Join(upData, "shard.fenec"), UpstreamTimeout: 30 * time.Second,
-		IdleTimeout: time.Minute, MaxConnections: 1024,
+		IdleTimeout: time.Minute, Descriptors: descriptors,
 		Version: version, Log: log.With().Str("node", "router").Logger(), LogLost: log.lines.lost.Load,
 	})
 	l.router = r

@@ -3,12 +3,13 @@ package node
 import (
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
+	"fenec/internal/http1"
+	"fenec/internal/vfs"
 )
 
-// reservedDescriptors is what is kept for the rest of the process: the listener, the lock, the log, the poller, side
-// files of compactions and images, and the connections that are turned away.
-const reservedDescriptors = 32
+// reservedDescriptors is what is kept for the rest of the process: the listener, the lock, the log, the poller, and side
+// files of compactions and images.
+const reservedDescriptors = 24
 
 // leastShare is what connections and open tenants have at least, however few descriptors there are.
 const leastShare = 4
@@ -18,6 +19,7 @@ type budget struct {
 	connections int   // at once, those of streams not counted
 	streams     int64 // at once
 	tenants     int64 // open at once
+	refusals    int   // connections past those, for as long as it takes to say so
 	ceiling     int64 // bytes the open tenants may hold, 0 for no limit
 
 	open   atomic.Int64 // tenants open or being opened
@@ -28,18 +30,20 @@ type budget struct {
 // get half of them at most, streams an eighth: each is in one tenant at a time, so where there are no fewer places for
 // tenants than for both, a request always finds a tenant that is idle and can be closed for the one it wants.
 func newBudget(c Config) budget {
-	limit := int64(1) << 20
-	var r unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err == nil {
-		limit = int64(min(r.Cur, 1<<30))
+	descriptors := c.Descriptors
+	if descriptors == 0 {
+		descriptors = vfs.Descriptors()
 	}
-	free := limit - reservedDescriptors
+	free := int64(descriptors - reservedDescriptors)
+	refusals := http1.Refusals(int(free))
+	free -= int64(refusals)
 	streams := min(int64(c.MaxStreams), max(free/8, leastShare))
 	connections := min(int64(c.MaxConnections), max(free/2-streams, leastShare))
 	return budget{
 		connections: int(connections),
 		streams:     streams,
 		tenants:     max(free-connections-streams, leastShare),
+		refusals:    refusals,
 		ceiling:     c.MaxMemory,
 	}
 }

@@ -29,8 +29,9 @@ type Config struct {
 	Sync             wal.Policy    // when a write answered is on disk; the zero value syncs as a tenant closes
 	IdleClose        time.Duration // a tenant nobody has used for so long is closed
 	MaxMemory        int64         // bytes the open tenants may hold together before idle ones are closed
-	MaxConnections   int           // 1024 where zero
-	MaxStreams       int           // live queries open at once, not counted among the connections; 1024 where zero
+	MaxConnections   int           // 1024 where zero; fewer where there are not the descriptors for them
+	MaxStreams       int           // live queries open at once, not counted among the connections; as above
+	Descriptors      int           // files and connections it may have open; what the process may where zero
 	Changes          int           // a live query behind by more changes is read anew; 4096 where zero
 	IdleTimeout      time.Duration // a connection without a request for so long is closed
 	Drain            time.Duration // what the caller of Shutdown means to give the requests in flight

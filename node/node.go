@@ -86,7 +86,8 @@ func New(c Config) (*Node, error) {
 	n.budget = newBudget(c)
 	n.metrics = newMetrics(n)
 	n.server = &http1.Server{
-		Handler: handler{n}, MaxConnections: n.budget.connections, IdleTimeout: c.IdleTimeout, Log: c.Log,
+		Handler: handler{n}, MaxConnections: n.budget.connections, Refusals: n.budget.refusals,
+		IdleTimeout: c.IdleTimeout, Log: c.Log,
 	}
 	if c.TLSCert != "" {
 		config, err := loadTLS(c.TLSCert, c.TLSKey)

@@ -17,6 +17,7 @@ import (
 const (
 	DefaultUpstreamTimeout = 30 * time.Second
 	DefaultMaxConnections  = 1024
+	DefaultMaxStreams      = 1024
 )
 
 // Config is what a router is started with.
@@ -29,8 +30,14 @@ type Config struct {
 	UpstreamTimeout time.Duration
 	// IdleTimeout is how long a kept connection, of a client or to a node, may stay unused.
 	IdleTimeout time.Duration
-	// MaxConnections bounds the clients connected at a time; the next ones are answered 503.
+	// MaxConnections bounds the clients connected at a time; the next ones are answered 503. It is lowered to what there
+	// are descriptors for.
 	MaxConnections int
+	// MaxStreams bounds the answers without a length being passed on at a time, live queries that is. Their clients are not
+	// among MaxConnections. It is lowered likewise.
+	MaxStreams int
+	// Descriptors is how many files and connections the router may have open; what the process may where zero.
+	Descriptors int
 	// Insecure allows a listener beyond loopback without a Token.
 	Insecure bool
 	// TLSCert and TLSKey are PEM files; both or neither.
@@ -60,6 +67,9 @@ func (c *Config) Validate(listen string) error {
 	}
 	if c.MaxConnections < 0 {
 		return fmt.Errorf("--max-connections wants a number above zero, got %d", c.MaxConnections)
+	}
+	if c.MaxStreams < 0 {
+		return fmt.Errorf("--http-max-streams wants a number above zero, got %d", c.MaxStreams)
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return errors.New("--tls-cert and --tls-key go together: a certificate needs its key")
@@ -94,6 +104,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.LogLost == nil {
 		c.LogLost = func() int64 { return 0 }
+	}
+	if c.MaxStreams == 0 {
+		c.MaxStreams = DefaultMaxStreams
 	}
 	if c.FS == nil {
 		c.FS = vfs.OS

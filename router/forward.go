@@ -83,7 +83,7 @@ func (ex *exchange) run(n *node) (answer http1.Answer, away bool) {
 		if w == nil {
 			var err error
 			if w, err = l.pool.dial(ex.router.ctx); err != nil {
-				return ex.unreachable(n, &lost{cause: err}), false
+				return ex.unreachable(n, &lost{starved: starved(err), cause: err}), false
 			}
 		}
 		answer, away, err := ex.try(w, l)
@@ -201,6 +201,9 @@ func (ex *exchange) unreachable(n *node, err *lost) http1.Answer {
 		a := http1.ErrorAnswer(499, "the client is gone") // for the metrics: nobody reads it
 		a.Close = true
 		return a
+	}
+	if err.starved {
+		return http1.ErrorAnswerRetry(503, "the router has as many connections as it may have, send the request again", 1)
 	}
 	if err.ending {
 		return http1.ErrorAnswerRetry(503, "the router is stopping, send the request again", 1)

@@ -2,7 +2,11 @@ package router
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"fenec/internal/http1"
@@ -19,6 +23,16 @@ const (
 type transport struct {
 	silence time.Duration // a node's longest silence
 	idle    time.Duration // how long a connection is kept unused
+	most    int64         // connections there should be
+	open    atomic.Int64  // that there are
+	reclaim func() bool   // closes one that is unused, and reports whether there was one
+}
+
+// admit counts a connection in, before it is made, and makes room for it where there are as many as there should be.
+func (t *transport) admit() {
+	for t.open.Add(1) > t.most && t.reclaim() {
+		t.open.Add(-1)
+	}
 }
 
 // pool keeps the unused connections to one node, the one used last on top: the warm ones do the work, the others age
@@ -74,11 +88,44 @@ func (p *pool) give(w *wire) {
 func (p *pool) dial(ctx context.Context) (*wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(dialTimeout, p.transport.silence))
 	defer cancel()
+	t := p.transport
+	t.admit()
 	up, err := http1.Dial(ctx, "tcp", p.link.host, p.link.tls)
+	if starved(err) && t.reclaim() {
+		up, err = http1.Dial(ctx, "tcp", p.link.host, p.link.tls)
+	}
 	if err != nil {
+		t.open.Add(-1)
 		return nil, err
 	}
-	return newWire(up), nil
+	return newWire(up, t), nil
+}
+
+// starved reports whether an error is that the process, or the machine, has no descriptor left.
+func starved(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) }
+
+// unusedSince is since when the connection that has been unused for longest is so.
+func (p *pool) unusedSince() (since time.Time, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.kept) == 0 {
+		return since, false
+	}
+	return p.kept[0].idleSince, true
+}
+
+// drop closes the connection that has been unused for longest, if there is one still.
+func (p *pool) drop() bool {
+	p.mu.Lock()
+	if len(p.kept) == 0 {
+		p.mu.Unlock()
+		return false
+	}
+	w := p.kept[0]
+	p.kept = slices.Delete(p.kept, 0, 1)
+	p.mu.Unlock()
+	w.close()
+	return true
 }
 
 // sweep closes what has been unused for longer than the transport keeps it.

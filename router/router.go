@@ -37,6 +37,7 @@ import (
 	"net"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fenec/engine"
@@ -50,11 +51,13 @@ type Router struct {
 	config    Config
 	log       zerolog.Logger
 	token     [sha256.Size]byte // of the admin token, so that comparing takes the same time whatever is sent
+	budget    budget
 	transport transport
 	dir       *directory
 	metrics   *meters
 	server    *http1.Server
 
+	streams   atomic.Int64 // open
 	held      held
 	tenantOps operations
 	nodeOps   operations
@@ -74,12 +77,16 @@ type Router struct {
 func New(c Config) (*Router, error) {
 	c = c.withDefaults()
 	rt := &Router{
-		config:    c,
-		log:       c.Log,
-		token:     sha256.Sum256([]byte(c.Token)),
-		transport: transport{silence: c.UpstreamTimeout, idle: c.IdleTimeout},
+		config: c,
+		log:    c.Log,
+		token:  sha256.Sum256([]byte(c.Token)),
+		budget: newBudget(c),
 	}
-	rt.server = &http1.Server{Handler: http1.HandlerFunc(rt.Handle), MaxConnections: c.MaxConnections, IdleTimeout: c.IdleTimeout, Log: c.Log}
+	rt.transport = transport{silence: c.UpstreamTimeout, idle: c.IdleTimeout, most: rt.budget.upstream, reclaim: rt.reclaim}
+	rt.server = &http1.Server{
+		Handler: http1.HandlerFunc(rt.Handle), MaxConnections: rt.budget.connections, Refusals: rt.budget.refusals,
+		IdleTimeout: c.IdleTimeout, Log: c.Log,
+	}
 	if c.TLSCert != "" {
 		cert, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
 		if err != nil {
@@ -111,6 +118,19 @@ func (rt *Router) newNode(name, addr, token string) (*node, error) {
 	n := &node{name: name, errors: rt.metrics.nodeErrors(name)}
 	n.link.Store(l)
 	return n, nil
+}
+
+// reclaim closes the connection to a node that has been unused for longest, if there is one.
+func (rt *Router) reclaim() bool {
+	var oldest *pool
+	var since time.Time
+	for _, n := range rt.dir.nodeList() {
+		p := &n.link.Load().pool
+		if at, ok := p.unusedSince(); ok && (oldest == nil || at.Before(since)) {
+			oldest, since = p, at
+		}
+	}
+	return oldest != nil && oldest.drop()
 }
 
 // Serve answers the connections of a listener until Shutdown, which closes it.

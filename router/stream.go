@@ -22,17 +22,22 @@ const (
 // too long to be held. The connection to the node is let go of as it ends. A router that stops does not wait for the end of
 // one without a length.
 func (ex *exchange) passOn(w *wire, l *link, rep *http1.Response) http1.Answer {
-	r := ex.request
+	r, rt := ex.request, ex.router
+	if rep.Length < 0 && rt.streams.Add(1) > rt.budget.streams {
+		rt.streams.Add(-1)
+		w.close()
+		return http1.ErrorAnswerRetry(503, "there are as many live queries open as this router takes: send the request again later", 1)
+	}
 	if w.watch == nil {
 		w.late()
 	}
 	w.Late(time.Time{}, nil)
 	ex.watch = nil
-	s := &stream{wire: w, pool: &l.pool, silence: max(ex.silence, streamSilence), watch: w.watch, held: &ex.router.held}
-	if rep.Length < 0 {
-		s.held.add(s.watch)
+	s := &stream{router: rt, wire: w, pool: &l.pool, silence: max(ex.silence, streamSilence), endless: rep.Length < 0}
+	if s.endless {
+		rt.held.add(w.watch)
 	} else {
-		s.held.remove(s.watch)
+		rt.held.remove(w.watch)
 	}
 	framing, length := "", max(0, rep.Length)
 	if rep.Length < 0 && r.Minor > 0 {
@@ -40,23 +45,26 @@ func (ex *exchange) passOn(w *wire, l *link, rep *http1.Response) http1.Answer {
 	}
 	closing := !r.KeepAlive() || rep.Length < 0 && !s.chunked
 	head := appendAnswer(make([]byte, 0, len(rep.Head)+64), rep, w.hops, framing, closing)
-	return http1.Answer{Status: rep.Status, Raw: head, Length: length, Stream: s.copy, Close: closing}
+	return http1.Answer{Status: rep.Status, Raw: head, Length: length, Stream: s.copy, Apart: s.endless, Close: closing}
 }
 
 // stream copies one answer's body from a node to a client.
 type stream struct {
+	router  *Router
 	wire    *wire
 	pool    *pool
 	silence time.Duration
-	chunked bool
-	watch   *watch
-	held    *held
+	endless bool // without a length
+	chunked bool // to the client
 }
 
 // copy runs until either side ends.
 func (s *stream) copy(out *http1.Writer) error {
 	err := s.pump(out)
-	s.held.remove(s.watch)
+	if s.endless {
+		s.router.held.remove(s.wire.watch)
+		s.router.streams.Add(-1)
+	}
 	if err == nil {
 		s.pool.give(s.wire)
 	} else {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"fenec/internal/http1"
@@ -22,6 +23,8 @@ const (
 // wire is a connection to a node with what the router reuses along with it. One request at a time has it.
 type wire struct {
 	*http1.Upstream
+	transport *transport
+	closed    atomic.Bool
 	out       []byte // the request being made
 	hops      bool   // the answer being passed back has headers that end here
 	idleSince time.Time
@@ -30,8 +33,8 @@ type wire struct {
 	late      func()         // watches that client; made once
 }
 
-func newWire(up *http1.Upstream) *wire {
-	w := &wire{Upstream: up}
+func newWire(up *http1.Upstream, t *transport) *wire {
+	w := &wire{Upstream: up, transport: t}
 	w.late = func() {
 		w.watch = newWatch(w.client)
 		w.watch.over(w) // where it has ended, the connection has too
@@ -73,8 +76,12 @@ func (w *wire) letGo() bool {
 	return goes
 }
 
+// close closes the connection. It may be called again, and from any goroutine.
 func (w *wire) close() {
 	w.Close() // nothing is waited for that this could lose
+	if !w.closed.Swap(true) {
+		w.transport.open.Add(-1)
+	}
 }
 
 // rest prepares the connection for lying unused.
@@ -90,6 +97,7 @@ type lost struct {
 	sent    bool // the request had gone out wholly
 	silent  bool // the node kept silent for too long
 	garbled bool // it answered, but not in HTTP that can be passed on
+	starved bool // the router has no descriptor left for it
 	gone    bool // the client left, so that nobody waits for the answer any more
 	ending  bool // the router stops, and the request asked to be held
 	cause   error

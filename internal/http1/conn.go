@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,8 +22,9 @@ type conn struct {
 
 	parser   headParser
 	req      Request
-	whole    []byte // a body that did not come with its head
-	idleness bool   // between requests: a shutdown may end the wait
+	whole    []byte       // a body that did not come with its head
+	idleness bool         // between requests: a shutdown may end the wait
+	hurried  atomic.Int64 // when a refused connection ends, in Unix nanoseconds; 0 while it need not
 
 	scratch []byte // headRoom bytes, then what Request.Scratch gives
 	usual   int    // the longest body lately, where the scratch buffer may hold it
@@ -44,12 +46,12 @@ func newConn(s *Server, nc net.Conn) *conn {
 	return c
 }
 
-// awoke ends the wait of an idle connection once the server is closing.
+// awoke ends the wait of an idle connection once the server is closing, and of a refused one that has to hurry.
 func (c *conn) awoke() error {
 	if c.idleness && c.server.draining.Load() {
 		return io.EOF
 	}
-	return nil
+	return c.hurries()
 }
 
 // serve answers the connection's requests until it ends.

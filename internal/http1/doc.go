@@ -11,7 +11,7 @@
 // # Goroutines
 //
 // Server.Serve owns the accept loop, one goroutine a connection and a bounded
-// number that turn connections away past the cap; Shutdown ends and waits for
+// number that refuse connections past the cap; Shutdown ends and waits for
 // all of them. A request that waits or takes long (Context().Done, Watch, or Err
 // for longer than watchAfter) gets a watcher, which the connection's goroutine
 // stops before it goes on to the next request.

@@ -36,9 +36,12 @@ const (
 	// with unread bytes would send.
 	lingerTime  = 2 * time.Second
 	lingerBytes = 2 * MaxBody
-	// maxRefusing is how many connections past the cap are told so at a time;
-	// more are closed without a word.
-	maxRefusing = 64
+	// leastRefusals and maxRefusals bound how many connections past the cap are
+	// refused at a time. The next one waits to be accepted.
+	leastRefusals = 4
+	maxRefusals   = 64
+	// refusalGrace is how long a refused connection has once the next one waits.
+	refusalGrace = 100 * time.Millisecond
 
 	readBuffer  = 4 << 10  // what a connection starts with
 	keepBuffer  = 64 << 10 // what a connection keeps between requests, each way

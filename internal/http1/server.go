@@ -26,6 +26,7 @@ func (f HandlerFunc) Serve(r *Request) Answer { return f(r) }
 type Server struct {
 	Handler        Handler
 	MaxConnections int           // past it a connection is answered 503; 0 is no cap
+	Refusals       int           // connections that are being answered so at a time; 64 where zero
 	IdleTimeout    time.Duration // of a kept connection; 0 is DefaultIdleTimeout
 	TLS            *tls.Config   // nil serves plain
 	Log            zerolog.Logger
@@ -40,8 +41,10 @@ type Server struct {
 	draining atomic.Bool
 	stopped  atomic.Bool
 	open     atomic.Int64
-	refusing atomic.Int64
 	work     sync.WaitGroup
+
+	refusals chan struct{} // a place for each connection that is being refused
+	refused  map[*conn]struct{}
 }
 
 // ErrClosed is what Serve returns after Shutdown.
@@ -52,6 +55,11 @@ func (s *Server) init() {
 		s.drain = make(chan struct{})
 		s.listeners = map[net.Listener]struct{}{}
 		s.conns = map[*conn]struct{}{}
+		if s.Refusals <= 0 {
+			s.Refusals = maxRefusals
+		}
+		s.refusals = make(chan struct{}, s.Refusals)
+		s.refused = map[*conn]struct{}{}
 		if s.TLS != nil {
 			s.secure = s.TLS.Clone()
 			s.secure.NextProtos = []string{"http/1.1"}
@@ -115,23 +123,32 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// take starts serving a connection, or turns it away.
+// take starts serving a connection, or refuses it.
 func (s *Server) take(nc net.Conn) {
+	if n := s.open.Add(1); s.MaxConnections > 0 && n > int64(s.MaxConnections) {
+		s.open.Add(-1)
+		s.refuse(nc)
+		return
+	}
+	if c := s.begin(nc); c != nil {
+		go s.run(c)
+	} else {
+		s.open.Add(-1)
+	}
+}
+
+// begin counts a connection in, or closes it and returns nil because the server is closing.
+func (s *Server) begin(nc net.Conn) *conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining.Load() {
 		nc.Close()
-		return
-	}
-	if n := s.open.Add(1); s.MaxConnections > 0 && n > int64(s.MaxConnections) {
-		s.open.Add(-1)
-		s.turnAway(nc)
-		return
+		return nil
 	}
 	c := newConn(s, s.secured(nc))
 	s.conns[c] = struct{}{}
 	s.work.Add(1)
-	go s.run(c)
+	return c
 }
 
 func (s *Server) secured(nc net.Conn) net.Conn {
@@ -141,23 +158,42 @@ func (s *Server) secured(nc net.Conn) net.Conn {
 	return tls.Server(nc, s.secure)
 }
 
-// turnAway answers 503 to a connection past the cap, by a goroutine of its own
-// while there are few of them.
-func (s *Server) turnAway(nc net.Conn) {
-	if s.refusing.Add(1) > maxRefusing {
-		s.refusing.Add(-1)
-		nc.Close()
+// refuse answers 503 to a connection past the cap, on a goroutine of its own. While as many are being refused as may be,
+// it waits, and they have to hurry.
+func (s *Server) refuse(nc net.Conn) {
+	select {
+	case s.refusals <- struct{}{}:
+	default:
+		s.hurryRefusals()
+		select {
+		case s.refusals <- struct{}{}:
+		case <-s.drain:
+			nc.Close()
+			return
+		}
+	}
+	c := s.begin(nc)
+	if c == nil {
+		<-s.refusals
 		return
 	}
-	c := newConn(s, s.secured(nc))
-	s.conns[c] = struct{}{}
-	s.work.Add(1)
+	s.mu.Lock()
+	s.refused[c] = struct{}{}
+	s.mu.Unlock()
 	go func() {
 		defer s.work.Done()
-		defer s.refusing.Add(-1)
+		defer func() { <-s.refusals }()
 		defer s.forget(c)
 		c.turnAway()
 	}()
+}
+
+func (s *Server) hurryRefusals() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.refused {
+		c.hurry(time.Now().Add(refusalGrace))
+	}
 }
 
 func (s *Server) run(c *conn) {
@@ -172,6 +208,7 @@ func (s *Server) run(c *conn) {
 func (s *Server) forget(c *conn) {
 	s.mu.Lock()
 	delete(s.conns, c)
+	delete(s.refused, c)
 	s.mu.Unlock()
 	c.nc.Close()
 }

@@ -3,6 +3,7 @@ package http1
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -134,6 +135,69 @@ func TestConnectionsPastTheCapAre503(t *testing.T) {
 	send(t, c, again)
 	if resp, _ := receive(t, bufio.NewReader(c), "GET"); resp.StatusCode != 200 {
 		t.Errorf("got %d once there is room", resp.StatusCode)
+	}
+}
+
+// Of many more connections than are refused at a time each one is told, though the others stay.
+func TestRefusedConnectionsMakeRoomForTheNext(t *testing.T) {
+	s := &Server{Handler: echo, MaxConnections: 1, Refusals: 2}
+	addr := start(t, s)
+	first := dial(t, addr)
+	send(t, first, again)
+	receive(t, bufio.NewReader(first), "GET")
+	began := time.Now()
+	for range 12 {
+		c := dial(t, addr)
+		send(t, c, again)
+		if resp, _ := receive(t, bufio.NewReader(c), "GET"); resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" {
+			t.Errorf("got %d %v", resp.StatusCode, resp.Header)
+		}
+		s.mu.Lock()
+		refused := len(s.refused)
+		s.mu.Unlock()
+		if refused > 2 {
+			t.Errorf("%d are being refused", refused)
+		}
+	}
+	if took := time.Since(began); took > lingerTime*5 { // each of them alone takes lingerTime
+		t.Errorf("it took %s", took)
+	}
+}
+
+func TestARefusalOverTLSIsNotHeldUpByAHandshakeThatNeverEnds(t *testing.T) {
+	cert, pool := certificate(t)
+	addr := start(t, &Server{Handler: echo, MaxConnections: 1, Refusals: 1, TLS: &tls.Config{Certificates: []tls.Certificate{cert}}})
+	connect := func() net.Conn {
+		return tls.Client(dial(t, addr), &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"})
+	}
+	first := connect()
+	send(t, first, again)
+	receive(t, bufio.NewReader(first), "GET")
+	dial(t, addr) // and says nothing
+	c := connect()
+	began := time.Now()
+	send(t, c, again)
+	if resp, _ := receive(t, bufio.NewReader(c), "GET"); resp.StatusCode != 503 {
+		t.Errorf("got %d", resp.StatusCode)
+	}
+	if took := time.Since(began); took > HandshakeTimeout/2 {
+		t.Errorf("it took %s", took)
+	}
+}
+
+func TestAShutdownDoesNotWaitForAPlaceToRefuse(t *testing.T) {
+	s := &Server{Handler: echo, MaxConnections: 1, Refusals: 1}
+	addr := start(t, s)
+	for range 5 {
+		dial(t, addr)
+	}
+	await(t, "one being refused", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.refused) == 1
+	})
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -3,6 +3,7 @@ package http1
 import (
 	"crypto/tls"
 	"errors"
+	"io"
 	"syscall"
 	"time"
 )
@@ -17,16 +18,38 @@ func passing(err error) bool {
 	return false
 }
 
+// Refusals returns how many of the descriptors that there are should go to connections past the cap, for as long as it
+// takes to refuse them.
+func Refusals(descriptors int) int { return min(maxRefusals, max(descriptors/8, leastRefusals)) }
+
 // handshake does the TLS handshake where there is one.
 func (c *conn) handshake() bool {
 	t, ok := c.nc.(*tls.Conn)
 	if !ok {
 		return true
 	}
-	if t.SetDeadline(time.Now().Add(HandshakeTimeout)) != nil || t.Handshake() != nil {
+	if t.SetDeadline(time.Now().Add(HandshakeTimeout)) != nil || c.hurries() != nil || t.Handshake() != nil {
 		return false
 	}
 	return t.SetDeadline(time.Time{}) == nil
+}
+
+// hurry has a connection that is being refused end at a time.
+func (c *conn) hurry(end time.Time) {
+	c.hurried.CompareAndSwap(0, end.UnixNano())
+	c.hurries() // a connection that is closed needs no end
+}
+
+// hurries sets the read deadline of a connection that hurries. Its error is that the time is over.
+func (c *conn) hurries() error {
+	end := c.hurried.Load()
+	if end == 0 {
+		return nil
+	}
+	if at := time.Unix(0, end); time.Now().Before(at) {
+		return c.nc.SetReadDeadline(at)
+	}
+	return io.EOF
 }
 
 // turnAway answers a connection past the cap.
