@@ -43,9 +43,9 @@ const (
 	Lte  Op = "lte"
 	Gt   Op = "gt"
 	Gte  Op = "gte"
-	Like Op = "like"
-	Has  Op = "has" // the field is a list that contains the value
-	In   Op = "in"  // the field is one of the values
+	Like Op = "like" // the field is a text that holds the value, a pattern such as "emm*", whatever its case
+	Has  Op = "has"  // the field is a list that contains the value
+	In   Op = "in"   // the field is one of the values
 )
 
 // path is the target of a live query.

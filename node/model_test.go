@@ -32,7 +32,7 @@ type filter struct {
 
 var (
 	smallInt = rapid.IntRange(-3, 3)
-	word     = rapid.SampledFrom([]string{"", "a", "ab", "b", "ä", "%_", "a,b", `q"`, "eq.x", "12"})
+	word     = rapid.SampledFrom([]string{"", "a", "ab", "b", "ä", "%_", "a,b", `q"`, "eq.x", "12", "AB", "Ä"})
 )
 
 func drawFilter(t *rapid.T) filter {
@@ -58,7 +58,9 @@ func drawFilter(t *rapid.T) filter {
 		{"s=neq." + e, onS(func(v string) bool { return v != s })},
 		{"s=gt." + e, onS(func(v string) bool { return v > s })},
 		{"s=in.(" + escape(quoteMember(s)) + ",b)", onS(func(v string) bool { return v == s || v == "b" })},
-		{"s=like." + escape(strings.NewReplacer("%", `\%`, "_", `\_`).Replace(s)) + "%25", onS(func(v string) bool { return strings.HasPrefix(v, s) })},
+		{"s=like." + escape(strings.ReplaceAll(s, "%", `\%`)), onS(func(v string) bool { return strings.Contains(strings.ToLower(v), strings.ToLower(s)) })},
+		{"s=like." + escape(strings.ReplaceAll(s, "%", `\%`)) + "%25", onS(func(v string) bool { return strings.HasPrefix(strings.ToLower(v), strings.ToLower(s)) })},
+		{"s=like.*" + escape(strings.ReplaceAll(s, "%", `\%`)), onS(func(v string) bool { return strings.HasSuffix(strings.ToLower(v), strings.ToLower(s)) })},
 		{"s=not.like.*12*", onS(func(v string) bool { return !strings.Contains(v, "12") })},
 		{fmt.Sprintf("where=n+%%3E+%d+or+s+is+null", n), func(r row) bool { return r.N != nil && *r.N > n || r.S == nil }},
 		{fmt.Sprintf("id=gt.%d", n), func(r row) bool { return r.ID > n }},

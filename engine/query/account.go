@@ -176,7 +176,7 @@ func (f *frame) fits() bool {
 
 // memory is what a run holds: of all that may be large, the buffers as they are.
 func (f *frame) memory() int64 {
-	n := f.extra + bytesOf(f.out) + bytesOf(f.arena) + bytesOf(f.fold) + bytesOf(f.record) + bytesOf(f.picked)
+	n := f.extra + bytesOf(f.out) + bytesOf(f.arena) + bytesOf(f.fold) + f.pattern.holds() + bytesOf(f.record) + bytesOf(f.picked)
 	n += bytesOf(f.walk.ids) + bytesOf(f.walk.docs) + f.sorter.holds() + f.search.holds()
 	for i := range f.operands {
 		n += f.operands[i].holds()
@@ -209,8 +209,10 @@ const fewItems = 1024
 func filled[T any](s []T) bool { return len(s) == cap(s) && len(s) >= fewItems }
 
 func (o *operand) holds() int64 {
-	return bytesOf(o.values) + bytesOf(o.ints) + bytesOf(o.folded) + bytesOf(o.key)
+	return bytesOf(o.values) + bytesOf(o.ints) + bytesOf(o.key) + o.pattern.holds()
 }
+
+func (p *pattern) holds() int64 { return bytesOf(p.folded) + bytesOf(p.ends) }
 
 func (s *searchRun) holds() int64 {
 	r := &s.filter.members

@@ -37,6 +37,9 @@ func (c *compiler) call(e *syntax.Call) (node, error) {
 		}
 		constant = constant && args[i].constant
 	}
+	if e.Name == "like" {
+		return c.like(args[0], args[1], e.Pos)
+	}
 	compile, ok := functions[e.Name]
 	if !ok {
 		return c.measure(e, args[0], args[1])

@@ -21,15 +21,17 @@ type operand struct {
 	high   float64        // last of a float column
 	values []doc.Value    // of in: the members but null, ascending, none twice
 	ints   []int64        // of in on an int, timestamp or id column: the members that such a column can hold
-	folded []byte         // of ~: the text, folded
 	key    []byte         // of < <= > >= on a column with a collation: that of the text
 	scorer *vector.Scorer // of cosine, l2 and dot: against value
 	lo, hi index.Bound    // the column's values that make the relation true; unused by !=
+
+	pattern pattern // of ~ and like
 }
 
 func (o *operand) reset() {
 	clear(o.values)
-	*o = operand{values: kept(o.values), ints: kept(o.ints), folded: kept(o.folded), key: kept(o.key), scorer: o.scorer}
+	o.pattern.reset()
+	*o = operand{values: kept(o.values), ints: kept(o.ints), key: kept(o.key), scorer: o.scorer, pattern: o.pattern}
 }
 
 var relations = map[syntax.Op]relation{

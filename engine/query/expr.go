@@ -29,6 +29,14 @@ type node struct {
 	collate collation.Collation // of a field, a key of groups, or a min or max of one: what it is ordered by
 }
 
+// described names what a node is for an error: its kind, and of a field which one it is.
+func (n node) described() string {
+	if n.column != nil {
+		return n.column.what + ", which is " + n.column.typ.String()
+	}
+	return n.kind.String()
+}
+
 // given is the node's value before its type is known.
 func (n node) given() evalFunc {
 	if n.bare != nil {

@@ -46,7 +46,8 @@ type frame struct {
 	operands  []operand // what binds made of the run's constants
 	arena     []byte    // bytes of values made by expressions: constants up to mark, then the row's
 	mark      int
-	fold      []byte // scratch of one ~, or of one comparison by a collation
+	fold      []byte  // scratch of one ~ or like, or of one comparison by a collation
+	pattern   pattern // scratch of one ~ or like whose pattern is the row's
 	measuring measuring
 
 	doc   doc.Document // the row
@@ -123,6 +124,7 @@ func (f *frame) end() {
 	}
 	f.arena, f.mark = kept(f.arena), 0
 	f.fold = kept(f.fold)
+	f.pattern.reset()
 	if cap(f.record) > keepBuffer {
 		f.build = doc.Builder{} // which held that document too
 	}

@@ -46,7 +46,7 @@ func (g generator) chance(label string, percent int) bool {
 var (
 	ints     = []int64{0, 1, 2, 3, -1, -2, 1, 2, 1<<53 + 1, 1 << 53, math.MaxInt64, math.MinInt64}
 	floats   = []float64{0, 0.5, 1, 1.5, 2, -1.5, 1 << 53, 9.2e18, 1e300}
-	texts    = []string{"", "a", "b", "A", "ab", "aB", "ß", "ſ", "K", "k", "ä", "Ä", "a\u0308", "ı", "i", "I", "İb", "i\u0307B", "a\"b", "a b", "2024-01-01"}
+	texts    = []string{"", "a", "b", "A", "ab", "aB", "ß", "ſ", "K", "k", "ä", "Ä", "a\u0308", "ı", "i", "I", "İb", "i\u0307B", "a\"b", "a b", "A*b", "x_aB\\", "2024-01-01"}
 	instants = []moment{0, -1, 1, 1704067200000, 1704067200001, 1767323045678}
 )
 
@@ -216,7 +216,11 @@ func (g generator) comparison(depth int) string {
 	case 9:
 		return g.pick("null", "n", "x", "s", "u", "t", "b", "l", "j", "j.v", "id") + g.pick("is", " is null", " is not null")
 	case 10:
-		return g.pick("text", "s", "u", "j.v", "j.w") + " ~ " + g.pick("sub", spelled(g.textValue()), "lower(s)", "u")
+		text := g.pick("text", "s", "u", "j.v", "j.w")
+		if g.chance("pattern", 50) {
+			return "like(" + text + ", " + g.pattern() + ")"
+		}
+		return text + " ~ " + g.pick("sub", spelled(g.textValue()), "lower(s)", "u")
 	case 11:
 		if g.chance("constant item", 40) {
 			return "l has " + g.constant(g.numberValue())
@@ -238,6 +242,18 @@ func (g generator) innerMembership() string {
 		f = "max(" + f + ")"
 	}
 	return fmt.Sprintf("%s %sin (get c select %s%s)", x, g.pick("not", "", "", "not "), f, rest)
+}
+
+// pattern draws what like takes.
+func (g generator) pattern() string {
+	if g.chance("pattern of the row", 20) {
+		return g.pick("pattern", "u", "s", "j.w")
+	}
+	pattern := ""
+	for range rapid.IntRange(0, 4).Draw(g.t, "pieces") {
+		pattern += g.pick("piece", "*", "*", "%", `\*`, `\`, "a", "B", "i", "İ", "ß", "_", "ab")
+	}
+	return g.constant(pattern)
 }
 
 func (g generator) membership() string {

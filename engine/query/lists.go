@@ -1,7 +1,6 @@
 package query
 
 import (
-	"bytes"
 	"slices"
 
 	"fenec/engine/doc"
@@ -154,7 +153,7 @@ func eachMember(f *frame, list node, add func(doc.Value, syntax.Pos) error) erro
 // has compiles `x has y`: whether the list x holds the value y.
 func (c *compiler) has(x, y node, pos syntax.Pos) (node, error) {
 	if x.kind != doc.List && x.kind != doc.Untyped {
-		return node{}, errorAt(fail.Invalid, x.pos, "has wants a list, got %s", x.kind)
+		return node{}, errorAt(fail.Invalid, x.pos, "has wants a list, got %s", x.described())
 	}
 	a, b := x.eval, y.eval
 	if col := x.column; col != nil && y.constant {
@@ -194,62 +193,4 @@ func bindElement(col *column, constant node) func(*frame, *operand) error {
 		o.value, err = typ.Comparand(v, col.what)
 		return placed(pos, err)
 	}
-}
-
-// contains compiles `x ~ y`: whether the text x contains y, letters being equal by Unicode simple folding.
-func (c *compiler) contains(x, y node, pos syntax.Pos) (node, error) {
-	for _, n := range [...]node{x, y} {
-		if n.kind != doc.Text && n.kind != doc.Untyped {
-			return node{}, errorAt(fail.Invalid, n.pos, "~ wants text, got %s", n.kind)
-		}
-	}
-	x, y = x.as(doc.Text), y.as(doc.Text)
-	if y.constant {
-		return c.containsConstant(x, y, pos), nil
-	}
-	a, b := x.eval, y.eval
-	return predicate(func(f *frame) truth {
-		v, w := a(f), b(f)
-		if v.Kind == doc.Null || w.Kind == doc.Null {
-			return unknown
-		}
-		if v.Kind != doc.Text || w.Kind != doc.Text {
-			return no
-		}
-		f.fold = appendFolded(f.fold[:0], v.B)
-		end := len(f.fold)
-		f.fold = appendFolded(f.fold, w.B)
-		return truthOf(bytes.Contains(f.fold[:end], f.fold[end:]))
-	}, x.constant && y.constant, pos), nil
-}
-
-func (c *compiler) containsConstant(x, y node, pos syntax.Pos) node {
-	i := c.bind(func(f *frame, o *operand) error {
-		v := y.eval(f)
-		if err := f.take(); err != nil {
-			return err
-		}
-		switch v.Kind {
-		case doc.Null:
-			o.null = true
-		case doc.Text:
-			o.folded = appendFolded(o.folded, v.B)
-		default:
-			return errorAt(fail.Invalid, y.pos, "~ wants text, got %s", v.Kind)
-		}
-		return nil
-	})
-	a := x.eval
-	return predicate(func(f *frame) truth {
-		o := &f.operands[i]
-		v := a(f)
-		if v.Kind == doc.Null || o.null {
-			return unknown
-		}
-		if v.Kind != doc.Text {
-			return no
-		}
-		f.fold = appendFolded(f.fold[:0], v.B)
-		return truthOf(bytes.Contains(f.fold, o.folded))
-	}, x.constant, pos)
 }

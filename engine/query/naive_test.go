@@ -469,6 +469,10 @@ func (n *naive) call(e *syntax.Call) (any, error) {
 			return strings.Map(unicode.ToLower, s), nil
 		}
 		return strings.Map(unicode.ToUpper, s), nil
+	case "like":
+		s, ok := args[0].(string)
+		pattern, also := args[1].(string)
+		return ok && also && fitsNaive(s, pattern), nil
 	case "len":
 		switch v := args[0].(type) {
 		case string:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -25,6 +26,34 @@ func containsFold(s, sub string) bool {
 		}
 	}
 	return false
+}
+
+// fitsNaive is like, by a regular expression.
+func fitsNaive(s, pattern string) bool {
+	var re strings.Builder
+	opens, closes, escaped, runes := false, false, false, []rune(oneI.Replace(pattern))
+	for i, r := range runes {
+		closes = false
+		switch {
+		case !escaped && r == '\\' && i+1 < len(runes):
+			escaped = true
+			continue
+		case !escaped && (r == '*' || r == '%'):
+			opens, closes = opens || i == 0, true
+			re.WriteString(".*")
+		default:
+			re.WriteString(regexp.QuoteMeta(string(r)))
+		}
+		escaped = false
+	}
+	text := re.String()
+	if !opens || closes {
+		text += ".*"
+	}
+	if !closes || opens {
+		text = ".*" + text
+	}
+	return regexp.MustCompile("(?is)^" + text + "$").MatchString(oneI.Replace(s))
 }
 
 // oneI writes every i, with its dot or without, as one letter.

@@ -343,6 +343,7 @@ var functions = [...]struct {
 }{
 	{"lower", 1, 1, "a text"},
 	{"upper", 1, 1, "a text"},
+	{"like", 2, 2, "a text and a pattern"},
 	{"len", 1, 1, "a text or a list"},
 	{"coalesce", 1, -1, "one value or more"},
 	{"now", 0, 0, "nothing"},
