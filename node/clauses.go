@@ -18,6 +18,7 @@ type clauses struct {
 	ordered   []byte // behind order
 	limit     doc.Value
 	offset    doc.Value
+	counting  bool // how many there are is asked for
 	given     keys
 }
 
@@ -42,6 +43,9 @@ const (
 	keyParent
 	keyRequired
 	keySince // of a shape only: elsewhere a field may be called so
+	keyBody  // in no query string: tells the keys allowed beside a near's body from those of a write
+
+	filtersOfNear = keyWhere | keyBody
 )
 
 func (k keys) String() string {
@@ -115,10 +119,10 @@ func (c *call) readKey(key, value []byte, assigned bool, allowed keys) error {
 	case "where":
 		which = keyWhere
 	case "count":
-		if len(value) > 0 {
-			return c.filter(key, value) // a field of that name
-		}
-		which, assigned = keyCount, true
+		switch string(value) {
+		case "", "true", "false":
+			which, assigned = keyCount, true
+		} // else a field of that name
 	case "lookup":
 		which = keyLookup
 	case "group":
@@ -139,7 +143,11 @@ func (c *call) readKey(key, value []byte, assigned bool, allowed keys) error {
 	if which == 0 {
 		return c.filter(key, value)
 	}
-	if allowed&which == 0 {
+	switch {
+	case allowed&which != 0:
+	case allowed == filtersOfNear:
+		return fail.New(fail.Invalid, "%s goes into the body of a near, whose query string takes filters and where", which)
+	default:
 		return fail.New(fail.Invalid, "%s does not go with this method", which)
 	}
 	return c.give(which, value)
@@ -167,6 +175,8 @@ func (c *call) clause(which keys, value []byte) (err error) {
 		return checkField("group", value)
 	case keyHaving:
 		return c.readHaving(value)
+	case keyCount:
+		c.counting = string(value) != "false"
 	case keyLimit:
 		c.limit, err = wholeNumber("limit", value)
 	case keyOffset:

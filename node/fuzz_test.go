@@ -137,7 +137,7 @@ func checkAnswer(t *testing.T, what string, status int, answer []byte) {
 // that says so changes a document.
 func FuzzQueryString(f *testing.F) {
 	for _, seed := range []string{
-		"id=eq.1", "n=not.in.(1,2)&select=n,meta.a.b&order=n.desc&limit=1&offset=1", "count&s=like.a*", "where=n+%3E+1+or+s+is+null",
+		"id=eq.1", "n=not.in.(1,2)&select=n,meta.a.b&order=n.desc&limit=1&offset=1", "count&s=like.a*", "count=true&s=like.%25a*b%5C*", "count=false&meta.a=like.*", "where=n+%3E+1+or+s+is+null",
 		`s=in.("a,b","\"",)`, "l=has.a&meta.a=is.null&t=gt.2020-01-01", "y=eq.AAAA&b=true&f=lt.1e400", "where=(n=1)--", "meta.a.b=eq.{\"a\":[1]}",
 		"select=*&order=meta.a,f.asc", "n=gt.99999999999999999999", "%6e=1&&n=2", "n=%00", "=&.=.&a..b=c", "true=1&null=is.null", "where=n=$1", "lookup=d", "lookup=c,d&c.on=n&d.on=id&d.parent=n&d.required&c.s=like.a*&d.where=1=1", "d.limit=2&lookup=d&d.on=id&d.order=n.desc&count",
 		"s=like.%F4%8F%BF%BF*&s=not.like.*1*", "n=eq.1&n=eq.1&n=eq.1", "where=s%20~%20'a'&where=1", "order=n.und.desc",
@@ -147,6 +147,10 @@ func FuzzQueryString(f *testing.F) {
 		f.Add(seed)
 	}
 	w := wired(f)
+	create := []byte(`{"query": "create collection vectors (n int, s text, v vector<2>, meta json)"}`)
+	if status, answer := w.send(f, "POST", "/t/x/query", create); status != 200 {
+		f.Fatalf("%d %s", status, answer)
+	}
 	f.Fuzz(func(t *testing.T, query string) {
 		for _, c := range []byte(query) {
 			if c <= ' ' || c == 0x7f {
@@ -166,6 +170,8 @@ func FuzzQueryString(f *testing.F) {
 		if status == 201 {
 			t.Fatalf("POST %s: wrote a field that is not there: %s", query, answer)
 		}
+		status, answer = w.send(t, "POST", "/t/x/vectors/near?"+query, []byte(`{"vector": [1, 0], "where": "n is not null"}`))
+		checkAnswer(t, query, status, answer)
 		status, answer = w.send(t, "DELETE", "/t/x/c/all?x="+query, nil)
 		checkAnswer(t, query, status, answer)
 		if status == 200 {

@@ -89,10 +89,11 @@ func (c *call) appendOption(word string, v doc.Value) {
 	}
 }
 
-// readNear reads the body. A key that is null is as one that is left out.
+// readNear reads the filters of the query string, and the body, whose where has to hold too. A key that is null is as one
+// that is left out.
 func (c *call) readNear() (*nearBody, error) {
-	if len(c.request.Query) > 0 {
-		return nil, fail.New(fail.Invalid, "near takes a body and no query string, got %s", quoted(c.request.Query))
+	if err := c.readQuery(filtersOfNear); err != nil {
+		return nil, err
 	}
 	body, err := c.readJSON()
 	if err != nil {

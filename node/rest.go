@@ -44,12 +44,12 @@ func (c *call) rows() (http1.Answer, error) {
 	if err := c.readQuery(keySelect | keyOrder | keyLimit | keyOffset | keyCount | keyWhere | keyGroup | keyHaving | keyLookup); err != nil {
 		return http1.Answer{}, err
 	}
-	if c.counting() && c.given&^(keyCount|keyWhere|keyLookup) != 0 {
+	if c.counting && c.given&^(keyCount|keyWhere|keyLookup) != 0 {
 		return http1.Answer{}, fail.New(fail.Invalid, "count goes with filters and required lookups only, not with select, group, having, order, limit or offset")
 	}
 	c.text = append(append(c.text, "get "...), c.name...)
 	c.appendClauses(&c.clauses)
-	if c.counting() {
+	if c.counting {
 		c.text = append(c.text, " count"...)
 	}
 	if err := c.appendLevels(); err != nil {
@@ -58,12 +58,10 @@ func (c *call) rows() (http1.Answer, error) {
 	return c.execText(false, (*call).found)
 }
 
-func (c *call) counting() bool { return c.given&keyCount != 0 }
-
 // found is the answer of a REST read.
 func (c *call) found(res *engine.Result) http1.Answer {
 	body := res.Body
-	if c.counting() && len(body) > 2 {
+	if c.counting && len(body) > 2 {
 		body = body[1 : len(body)-1] // the one row, out of its list
 	}
 	return http1.Answer{Status: 200, Headers: c.head(res), Body: body}
