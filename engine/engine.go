@@ -284,6 +284,13 @@ func (db *DB) Position() (seq uint64, history string) {
 	return db.seq, db.historyText
 }
 
+// Writable is nil where a write may begin, and otherwise why not.
+func (db *DB) Writable() error {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	return db.writableLocked()
+}
+
 // writableLocked is nil where a write may begin. It needs the lock.
 func (db *DB) writableLocked() error {
 	switch {

@@ -106,7 +106,7 @@ func (n *Node) adminStats(r *http1.Request, _ string) http1.Answer {
 	body := appendNumber(append(r.Scratch(), '{'), "tenants", int64(tenants))
 	body = appendNumber(append(body, ','), "open", int64(open))
 	body = appendNumber(append(body, ','), "disk_bytes", disk)
-	body = appendNumber(append(body, ','), "memory_bytes", n.budget.memory.Load())
+	body = appendNumber(append(body, ','), "memory_bytes", n.budget.held())
 	return http1.Answer{Status: 200, Headers: http1.JSON, Body: append(body, '}')}
 }
 

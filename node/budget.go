@@ -24,6 +24,20 @@ type budget struct {
 
 	open   atomic.Int64 // tenants open or being opened
 	memory atomic.Int64 // bytes the open tenants held when last measured
+
+	bodies *http1.Budget // of requests
+}
+
+// held is how many bytes the node holds: the open tenants, and what has come of requests.
+func (b *budget) held() int64 { return b.memory.Load() + b.bodies.Used() }
+
+// share is what one use of memory may take beside the open tenants: most, or a quarter of --max-memory where that is less,
+// but always the longest body.
+func (c *Config) share(most int64) int64 {
+	if c.MaxMemory > 0 {
+		most = min(most, max(c.MaxMemory/4, http1.MaxBody))
+	}
+	return most
 }
 
 // newBudget shares the process's descriptors between connections, streams and tenants, one each. Connections and streams
@@ -45,10 +59,11 @@ func newBudget(c Config) budget {
 		tenants:     max(free-connections-streams, leastShare),
 		refusals:    refusals,
 		ceiling:     c.MaxMemory,
+		bodies:      http1.NewBudget(c.share(http1.BodyMemory)),
 	}
 }
 
 // tight tells whether tenants should be closed before one that holds more bytes is opened.
 func (b *budget) tight(more int64) bool {
-	return b.open.Load() > b.tenants || b.ceiling > 0 && b.memory.Load()+more > b.ceiling
+	return b.open.Load() > b.tenants || b.ceiling > 0 && b.held()+more > b.ceiling
 }

@@ -38,9 +38,9 @@ type call struct {
 
 var calls = sync.Pool{New: func() any { return new(call) }}
 
-func newCall(n *Node, r *http1.Request, t *tenant) *call {
+func newCall(n *Node, r *http1.Request) *call {
 	c := calls.Get().(*call)
-	c.node, c.request, c.tenant = n, r, t
+	c.node, c.request = n, r
 	return c
 }
 

@@ -255,25 +255,58 @@ func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
 	if err != nil {
 		return n.answerError(r, err)
 	}
-	t, err := n.enter(r, name)
-	if err != nil {
-		return n.answerError(r, err)
-	}
-	defer n.release(t)
-	c := newCall(n, r, t)
+	c := newCall(n, r)
 	defer c.free()
 	c.position = asked
-	if err := c.begin(where, named); err != nil {
+	if err := c.enter(name, where, named); err != nil {
+		return n.answerError(r, err)
+	}
+	defer n.release(c.tenant)
+	if err := c.begin(where); err != nil {
 		return n.answerError(r, err)
 	}
 	return where.serve(c)
 }
 
-// begin reads what a request says beside its path and its body, and holds it until its position is reached. Whether a
-// statement writes, its route finds out.
-func (c *call) begin(where *route, named []byte) (err error) {
-	get := methodOf(c.request.Method) == methodGet
-	if !get {
+// enter acquires the tenant of a request. Its body is read first, so that a client that is slow to send it keeps nobody
+// from closing or deleting the tenant; but not where the head alone is enough to refuse it.
+func (c *call) enter(name []byte, where *route, named []byte) error {
+	n, r, t := c.node, c.request, c.node.single
+	if t == nil {
+		if t = n.registry.find(name); t == nil {
+			if err := n.mustExist(string(name)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := c.readHead(where, named); err != nil {
+		return err
+	}
+	if r.HasBody() {
+		if !r.Arrived() {
+			if err := c.refusal(name, where, t); err != nil {
+				return err
+			}
+		}
+		if _, err := r.Body(http1.MaxBody); err != nil {
+			return err
+		}
+	}
+	var err error
+	switch {
+	case t != nil && t.enter():
+		c.tenant = t
+	case n.single != nil:
+		err = errStopping()
+	default:
+		c.tenant, err = n.acquire(string(name))
+	}
+	return err
+}
+
+// readHead reads what a request says beside its path and its body.
+func (c *call) readHead(where *route, named []byte) (err error) {
+	if methodOf(c.request.Method) != methodGet {
 		err = c.takeKey()
 	}
 	switch {
@@ -284,45 +317,39 @@ func (c *call) begin(where *route, named []byte) (err error) {
 		err = c.nameCollection(named)
 		c.all = where == &routeAll
 	}
-	switch {
-	case err != nil || where == &routeQuery || where == &routeBatch:
-	case get || where == &routeNear:
-		err = c.await()
-	default:
+	if err == nil && c.writes(where) {
 		err = c.mayWrite()
 	}
 	return err
 }
 
-// enter acquires the tenant of a request. A body is read first, so that a client that is slow to send it keeps nobody
-// from closing or deleting the tenant; but not for a tenant that does not exist.
-func (n *Node) enter(r *http1.Request, name []byte) (*tenant, error) {
-	if n.single != nil {
-		return n.single, n.enterSingle(r)
-	}
-	t := n.registry.find(name)
-	if r.HasBody() {
-		if t == nil {
-			if err := n.mustExist(string(name)); err != nil {
-				return nil, err
-			}
-		}
-		if _, err := r.Body(http1.MaxBody); err != nil {
-			return nil, err
-		}
-	}
-	if t != nil && t.enter() {
-		return t, nil
-	}
-	return n.acquire(string(name))
+// writes reports whether the head of a request says that it writes. Whether a statement does, its route finds out.
+func (c *call) writes(where *route) bool {
+	return methodOf(c.request.Method) != methodGet && where != &routeNear && where != &routeQuery && where != &routeBatch
 }
 
-func (n *Node) enterSingle(r *http1.Request) error {
-	if _, err := r.Body(http1.MaxBody); err != nil {
-		return err
-	}
-	if !n.single.enter() {
+// refusal is why a request is refused whatever its body says; t is nil where its tenant is not open. One with a key may have
+// run before, and then has its answer.
+func (c *call) refusal(name []byte, where *route, t *tenant) error {
+	n, writes := c.node, c.writes(where) && !c.keyed
+	switch {
+	case n.stopping.Load():
 		return errStopping()
+	case writes && n.config.ReadOnly:
+		return fail.New(fail.ReadOnly, "the node only reads, and the request writes")
+	case t == nil:
+		return n.refusals.get(string(name), n.clock())
+	case !writes || !t.enter():
+		return nil
 	}
-	return nil
+	defer t.leave()
+	return t.db.Writable()
+}
+
+// begin holds a request that reads until its position is reached.
+func (c *call) begin(where *route) error {
+	if where == &routeQuery || where == &routeBatch || c.writes(where) {
+		return nil
+	}
+	return c.await()
 }

@@ -55,6 +55,7 @@ type Router struct {
 	transport transport
 	dir       *directory
 	metrics   *meters
+	memory    *http1.Budget // of the bodies of requests
 	server    *http1.Server
 
 	streams   atomic.Int64 // open
@@ -81,11 +82,12 @@ func New(c Config) (*Router, error) {
 		log:    c.Log,
 		token:  sha256.Sum256([]byte(c.Token)),
 		budget: newBudget(c),
+		memory: http1.NewBudget(http1.BodyMemory),
 	}
 	rt.transport = transport{silence: c.UpstreamTimeout, idle: c.IdleTimeout, most: rt.budget.upstream, reclaim: rt.reclaim}
 	rt.server = &http1.Server{
 		Handler: http1.HandlerFunc(rt.Handle), MaxConnections: rt.budget.connections, Refusals: rt.budget.refusals,
-		IdleTimeout: c.IdleTimeout, Log: c.Log,
+		IdleTimeout: c.IdleTimeout, Bodies: rt.memory, Log: c.Log,
 	}
 	if c.TLSCert != "" {
 		cert, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)

@@ -23,6 +23,7 @@ type conn struct {
 	parser   headParser
 	req      Request
 	whole    []byte       // a body that did not come with its head
+	held     [2]held      // by the request under way: its body, and what Request.Hold was given
 	idleness bool         // between requests: a shutdown may end the wait
 	hurried  atomic.Int64 // when a refused connection ends, in Unix nanoseconds; 0 while it need not
 

@@ -10,6 +10,7 @@ import (
 type Error struct {
 	Status  int
 	Message string
+	Retry   int  // the wait in seconds that its answer names, 0 for none
 	kept    bool // the framing is not in doubt: the connection may go on
 }
 
@@ -19,6 +20,9 @@ func (e *Error) Error() string { return e.Message }
 // connection closes after it.
 func (e *Error) Answer() Answer {
 	a := ErrorAnswer(e.Status, e.Message)
+	if e.Retry > 0 {
+		a = ErrorAnswerRetry(e.Status, e.Message, e.Retry)
+	}
 	a.Close = !e.kept
 	return a
 }

@@ -10,6 +10,9 @@ const (
 	MaxHead = 64 << 10
 	// MaxBody is the longest body Request.Body takes. A longer one is 413.
 	MaxBody = 64 << 20
+	// BodyMemory is what the bodies that a process holds take together where it
+	// has no bound of its own: two of the longest.
+	BodyMemory = 2 * MaxBody
 	// MaxRequestID is the longest X-Request-Id taken from a client.
 	MaxRequestID = 128
 
@@ -17,9 +20,12 @@ const (
 	HeadTimeout = 10 * time.Second
 	// BodyTimeout is how long a client may send nothing of a body it owes.
 	BodyTimeout = 30 * time.Second
-	// BodyRate is the bytes a second a whole body must keep on average once
-	// BodyTimeout has passed, so that a trickle does not hold a connection.
+	// BodyRate is the bytes a second a whole body must keep up with, by no more
+	// than BodyTimeout behind, so that a trickle does not hold a connection, nor
+	// what came before it the memory.
 	BodyRate = 16 << 10
+	// BodyWait is how long a body waits for room in Server.Bodies.
+	BodyWait = 5 * time.Second
 	// WriteTimeout is how long a client may take nothing of what it is sent.
 	WriteTimeout = 60 * time.Second
 	// DefaultIdleTimeout is how long a kept connection may stay silent where

@@ -26,6 +26,8 @@ func (c *conn) answer() bool {
 		c.now = time.Now()
 	}
 	r.ctx.end()
+	r.whole = nil
+	c.letGo()
 	if err != nil {
 		return false
 	}

@@ -28,7 +28,7 @@ func (r *Request) Body(limit int64) ([]byte, error) {
 		return nil, err
 	}
 	in := &r.conn.inbound
-	if !r.chunked && r.length <= int64(in.end-in.start) { // it came with the head
+	if r.Arrived() {
 		end := in.start + int(r.length)
 		r.whole, r.taken = in.buf[in.start:end:end], true
 		in.start = end
@@ -38,11 +38,18 @@ func (r *Request) Body(limit int64) ([]byte, error) {
 	}
 	whole, err := r.gather(limit)
 	if err != nil {
+		r.conn.held[heldBody].letGo()
 		return nil, err
 	}
 	r.whole, r.taken = whole, true
 	r.ctx.bodyEnded()
 	return whole, nil
+}
+
+// Arrived reports whether the whole body came with the head, so that reading it takes neither time nor room.
+func (r *Request) Arrived() bool {
+	in := &r.conn.inbound
+	return r.taken || !r.chunked && r.length <= int64(in.end-in.start)
 }
 
 // gather reads a body that did not come with its head into the connection's
@@ -53,7 +60,7 @@ func (r *Request) gather(limit int64) ([]byte, error) {
 	if cap(whole) == 0 {
 		whole = make([]byte, 0, min(max(r.length, readBuffer), keepBuffer))
 	}
-	began := time.Now()
+	until := time.Now().Add(BodyTimeout)
 	for {
 		if len(whole) == cap(whole) {
 			// At most twice what has come, so that a length alone takes no
@@ -62,11 +69,22 @@ func (r *Request) gather(limit int64) ([]byte, error) {
 			if !r.chunked {
 				size = min(size, r.length)
 			}
-			whole = append(make([]byte, 0, min(size, limit+1)), whole...)
+			size = min(size, limit+1)
+			waited, ok := c.roomForBody(size)
+			if !ok {
+				b.err = &Error{Status: 503, Message: "the memory for the bodies of requests is in use, send the request again", Retry: 1}
+				return nil, b.err
+			}
+			until = until.Add(waited)
+			whole = append(make([]byte, 0, size), whole...)
 		}
-		until := began.Add(BodyTimeout + time.Duration(len(whole)/BodyRate)*time.Second)
 		n, err := b.read(whole[len(whole):cap(whole)], until, 0)
 		whole = whole[:len(whole)+n]
+		// What has come earns the time that it should take at most, up to a silence.
+		until = until.Add(time.Duration(n) * time.Second / BodyRate)
+		if latest := time.Now().Add(BodyTimeout); until.After(latest) {
+			until = latest
+		}
 		if int64(len(whole)) > limit {
 			return nil, b.fail(413, "the body is over the limit of %d bytes", limit)
 		}

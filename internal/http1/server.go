@@ -31,6 +31,9 @@ type Server struct {
 	TLS            *tls.Config   // nil serves plain
 	Log            zerolog.Logger
 
+	// Bodies bounds the bodies that are held, small ones not counted; nil for no bound.
+	Bodies *Budget
+
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
 	conns     map[*conn]struct{}
