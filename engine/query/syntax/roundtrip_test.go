@@ -107,8 +107,9 @@ func TestTextsOfRandomWordsAreReadOrRefused(t *testing.T) {
 		"1", "2.5", "'x'", `"y"`, "$1", "null", "true", "@hash", "int", "text", "compact", "describe", "explain", "put", "insert",
 		"del", "create", "drop", "collections", "\n", "-- c\n", "not in", "is not null", "id = 1", "{a: 1}", "[1, 2]", "lower(a)",
 		"near a [1, 2]", "match a 'x'", "rerank a [1]", "vector<3>", "sparse<9>", "@text", "@hnsw", "m=3", "collate und",
+		"if absent", "else set {a: a + 1}", "returning a", "require 1", "count(distinct a)", "count(*)",
 	}, trickyNames...)
-	starts := []string{"get c where", "get c", "put c", "set c {a: 1}", "del c", "select a", "create collection c (", ""}
+	starts := []string{"get c where", "get c", "put c", "insert c {a: 1}", "set c {a: 1}", "del c", "select a", "create collection c (", ""}
 	rapid.Check(t, func(rt *rapid.T) {
 		text := rapid.SampledFrom(starts).Draw(rt, "start") + " " +
 			strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 0, 12).Draw(rt, "words"), " ")
