@@ -23,7 +23,7 @@ func Shape(st Statement) string {
 		return longShape
 	}
 	s := shaper{scanner: newScanner(text)}
-	for t := s.scanner.next(); t.kind != kindEnd && t.kind != kindBad; t = s.scanner.next() {
+	for t := s.next(); t.kind != kindEnd && t.kind != kindBad; t = s.next() {
 		s.take(&t)
 	}
 	if len(s.out) > MaxShape {
@@ -39,6 +39,7 @@ type shaper struct {
 	out     []byte
 	open    []bracket
 	last    token
+	ttl     bool // the last tokens are @ttl, or @ttl(
 }
 
 // bracket is a list, object or parenthesis that is not closed yet.
@@ -49,7 +50,16 @@ type bracket struct {
 	mixed bool // something in it is no literal and no parameter
 }
 
+// next is the next token, the span of a ttl among them.
+func (s *shaper) next() token {
+	if s.ttl && s.last.kind == '(' {
+		return s.scanner.span()
+	}
+	return s.scanner.next()
+}
+
 func (s *shaper) take(t *token) {
+	s.ttl = s.last.kind == '@' && t.is("ttl") || s.ttl && t.kind == '('
 	end := s.scanner.off
 	gap := s.scanner.text[s.from : end-len(t.text)]
 	s.from = end
@@ -74,7 +84,7 @@ func (s *shaper) take(t *token) {
 // isValue tells a literal or a parameter. The words among them are names as keys, and part of an operator behind is.
 func (s *shaper) isValue(t *token) bool {
 	switch t.kind {
-	case kindInt, kindNumber, kindText, kindParam:
+	case kindInt, kindNumber, kindText, kindParam, kindSpan:
 		return true
 	}
 	return t.anyOf("null", "true", "false") && !s.last.anyOf("is", "not") && s.last.kind != '.' && !s.inKey()

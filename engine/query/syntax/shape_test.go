@@ -30,6 +30,10 @@ func TestShapes(t *testing.T) {
 		{`get books limit 2 lookup loans on book where n = 5 limit 3`, `get books limit ? lookup loans on book where n = ? limit ?`},
 		{`del books limit $1`, `del books limit ?`},
 		{`create collection c (n int @unique, t text required)`, `create collection c (n int @unique, t text required)`},
+		{`create collection c (at timestamp @ttl(30m), v vector<3> @hnsw(m=8))`, `create collection c (at timestamp @ttl(?), v vector<?> @hnsw(cosine, m=?))`},
+		{`insert into c {k: 1} if absent else set {n: n + 1, "odd key": 2} returning id, n + 1`, `insert into c {k: ?} if absent else set {n: n + ?, ?: ?} returning id, n + ?`},
+		{`insert c [{k: 1}, {k: 2}] if absent`, `insert into c ? if absent`},
+		{`get c select count(distinct n) where a = 3 require 4`, `get c select count(distinct n) where a = ? require ?`},
 		{`collections`, `collections`},
 		{`get c where t = "` + strings.Repeat("x", 70_000) + `"`, longShape},
 	} {
