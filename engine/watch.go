@@ -72,9 +72,7 @@ func (db *DB) Watch(c *Claim, wake func(at time.Time, anew bool)) *Watch {
 			params[i].B = bytes.Clone(params[i].B)
 		}
 		one := &watched{claimPart: claimPart{p.statement, params}, watch: w, names: p.statement.wait().names}
-		if due, err := p.statement.due(&db.reader); err == nil && !due.Loose() {
-			one.column, one.hash, _ = due.Key(&query.Env{Params: params, Now: db.opts.Clock()}, &db.reader)
-		}
+		one.findKey(&db.reader, db.opts.Clock())
 		w.parts = append(w.parts, one)
 	}
 	db.watches.mu.Lock()
@@ -84,6 +82,14 @@ func (db *DB) Watch(c *Claim, wake func(at time.Time, anew bool)) *Watch {
 	}
 	db.watches.count.Add(1)
 	return w
+}
+
+// findKey finds the value that the claim wants of a column, under the schemas of r.
+func (p *watched) findKey(r *reader, now time.Time) {
+	p.column = ""
+	if due, err := p.statement.due(r); err == nil && !due.Loose() {
+		p.column, p.hash, _ = due.Key(&query.Env{Params: p.params, Now: now}, r)
+	}
 }
 
 // Close ends a watch; wake may be running still, but is not called any more.
@@ -108,17 +114,22 @@ func (w *watches) add(p *watched) {
 			w.of[name] = in
 		}
 		in.all[p] = struct{}{}
-		if p.column == "" {
-			in.plain[p] = struct{}{}
-			continue
-		}
-		k := in.keyed[p.column]
-		if k == nil {
-			k = &byKey{p.statement, map[uint64][]*watched{}}
-			in.keyed[p.column] = k
-		}
-		k.buckets[p.hash] = append(k.buckets[p.hash], p)
+		in.place(p)
 	}
+}
+
+// place puts a claim where it is found by its key, or among those without one.
+func (in *watchedIn) place(p *watched) {
+	if p.column == "" {
+		in.plain[p] = struct{}{}
+		return
+	}
+	k := in.keyed[p.column]
+	if k == nil {
+		k = &byKey{p.statement, map[uint64][]*watched{}}
+		in.keyed[p.column] = k
+	}
+	k.buckets[p.hash] = append(k.buckets[p.hash], p)
 }
 
 func (w *watches) remove(p *watched) {
@@ -142,12 +153,14 @@ func (w *watches) remove(p *watched) {
 	}
 }
 
-// unkey has every claim tested one by one: the schemas have changed, and with them what the keys are of.
-func (w *watches) unkey() {
+// rekey finds the keys of all claims again: the schemas have changed, and with them what the keys are of.
+func (w *watches) rekey(r *reader, now time.Time) {
 	for _, in := range w.of {
+		clear(in.plain)
 		clear(in.keyed)
 		for p := range in.all {
-			in.plain[p], p.column = struct{}{}, ""
+			p.findKey(r, now)
+			in.place(p)
 		}
 	}
 }
@@ -190,7 +203,7 @@ func (w *watches) tell(x *tx) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if x.db.version != x.version {
-		w.unkey()
+		w.rekey(x.reader, x.now)
 		w.tellAll(x.now, true)
 		return
 	}
