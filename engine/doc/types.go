@@ -128,8 +128,8 @@ func (t Type) Holds(v *Value) bool {
 	return true
 }
 
-// Convert is v as a value of the type, the same as Append would store, for a constant that is compared with the type's
-// values. It allocates only for bytes, lists, vectors, json and Untyped text that holds a decimal.
+// Convert is v as a value of the type, the same as Append would store; Comparand is for what is only compared. It allocates
+// only for bytes, lists, vectors, json and Untyped text that holds a decimal.
 func (t Type) Convert(v Value, what string) (Value, error) {
 	if v.Kind == Null {
 		return v, nil

@@ -19,7 +19,8 @@ var foldedTable = sync.OnceValue(func() *[0x600]rune {
 	return &t
 })
 
-// leastFold is the least of the runes that are equal to r: by Unicode simple folding, with I, i, İ and ı as one letter.
+// leastFold is the least of the runes that are equal to r: by Unicode simple folding, with I, i, İ and ı as one letter. A
+// letter stays one letter, so ß is no ss; lower() and upper() make none of it either.
 func leastFold(r rune) rune {
 	if r == 'İ' || r == 'ı' {
 		return 'I'
