@@ -69,14 +69,16 @@ type post struct {
 func newPost(t *testing.T) *post {
 	p := &post{world: newWorld(t, 1), rows: map[string]bool{}}
 	for _, n := range p.nodes {
-		n.cutting(func(n *fakeNode, r *http.Request) verdict {
-			if v := p.request(n, r); v != pass {
-				return v
-			}
-			return p.judge(n, r)
-		})
+		n.cutting(p.judged)
 	}
 	return p
+}
+
+func (p *post) judged(n *fakeNode, r *http.Request) verdict {
+	if v := p.request(n, r); v != pass {
+		return v
+	}
+	return p.judge(n, r)
 }
 
 // write has acme take a row, now or soon: it is not frozen for good.
@@ -226,9 +228,16 @@ func TestALateRequestChangesNothing(t *testing.T) {
 		}},
 		{"the end of a move", func(p *post) {
 			made(p)
-			p.hold(5) // the delete of the source's copy
+			p.nodes[0].cutting(func(n *fakeNode, r *http.Request) verdict {
+				if r.Method == "DELETE" { // of the source's copy: the router is killed there
+					p.world.mu.Lock()
+					p.off = true
+					p.world.mu.Unlock()
+				}
+				return p.judged(n, r)
+			})
 			moveTo("n2")(p)
-			p.mail.end()
+			p.nodes[0].cutting(p.judged)
 		}, func(p *post) { p.stage("the router is restarted") }, 1, []string{
 			"it is moved on, it is written to, it is moved back, it is written to",
 			"it is deleted, it is created again, it is written to",
