@@ -36,6 +36,11 @@ func (t *TopK) Len() int { return len(t.heap) }
 // Full says that a hit must be better than [TopK.Worst] to be kept.
 func (t *TopK) Full() bool { return len(t.heap) >= t.k }
 
+// Takes says that [TopK.Push] would keep h.
+func (t *TopK) Takes(h Hit) bool {
+	return len(t.heap) < t.k || t.k > 0 && t.Better(h, t.heap[0])
+}
+
 // Worst is the hit that the next better one displaces. There must be one.
 func (t *TopK) Worst() Hit { return t.heap[0] }
 
@@ -46,7 +51,7 @@ func (t *TopK) Push(h Hit) bool {
 		t.up(len(t.heap) - 1)
 		return true
 	}
-	if t.k == 0 || !t.Better(h, t.heap[0]) {
+	if !t.Takes(h) {
 		return false
 	}
 	t.heap[0] = h

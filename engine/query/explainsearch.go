@@ -75,9 +75,9 @@ func (n *nearPlan) step(f *frame) {
 		if more := r.filter.note(); more != "" {
 			note += ", " + more
 		}
-		f.step("near", n.indexName(f), r.filter.tested, r.hits, note)
+		f.step("near", n.indexName(f), r.counted+r.filter.tested, r.hits, note)
 	case byMembers:
-		f.step("near", n.indexName(f), r.filter.tested, r.hits, r.filter.note()+", "+count(r.measured, "vector")+" measured")
+		f.step("near", n.indexName(f), r.counted+r.filter.tested, r.hits, r.filter.note()+", "+count(r.measured, "vector")+" measured")
 	case byInverted:
 		f.step("near", n.indexName(f), r.filter.tested, r.hits, r.filter.note())
 	default:

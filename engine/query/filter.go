@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"fenec/engine/doc"
+	"fenec/engine/index"
 )
 
 // filterRun tells an index which documents it may answer: those that pass the terms and are there still.
@@ -114,6 +115,16 @@ func (f *frame) passes(id int64) bool {
 	}
 	f.arena = f.arena[:f.mark]
 	return r.test(f) == yes && f.err == nil
+}
+
+// allPass tests the documents of hits, as accept does one.
+func (f *frame) allPass(hits []index.Hit) bool {
+	for _, h := range hits {
+		if !f.passes(h.ID) {
+			return false
+		}
+	}
+	return true
 }
 
 // narrowest is the route that leads to the fewest documents, and how many: the scan where there is no other.

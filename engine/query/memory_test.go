@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"fenec/engine/collation"
@@ -17,6 +16,8 @@ import (
 	"fenec/engine/index/hnsw"
 	"fenec/engine/index/text"
 	"fenec/engine/query/syntax"
+
+	"pgregory.net/rapid"
 )
 
 // memory is a database in plain maps, to run plans over.
@@ -304,7 +305,7 @@ func (m *memory) exec(text string, params ...doc.Value) (Result, error) {
 }
 
 // must runs one statement that works.
-func (m *memory) must(t testing.TB, text string, params ...doc.Value) Result {
+func (m *memory) must(t rapid.TB, text string, params ...doc.Value) Result {
 	t.Helper()
 	r, err := m.exec(text, params...)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/engine/index"
-	"fenec/engine/index/hnsw"
 	"fenec/engine/query/syntax"
 	"fenec/engine/vector"
 )
@@ -68,9 +67,10 @@ func (s *scoring) score(f *frame) (float32, bool) {
 // nearPlan is a compiled near.
 type nearPlan struct {
 	scoring
-	ef    option
-	exact bool
-	keep  func(f *frame) bool // keepScored, made once
+	ef     option
+	exact  bool
+	keep   func(f *frame) bool // keepScored, and
+	keepID func(f *frame) bool // keepPassed, made once
 }
 
 // near compiles a near.
@@ -84,7 +84,7 @@ func (c *compiler) near(st *syntax.Near) (*nearPlan, error) {
 	if n.index.Kind == doc.IndexHNSW {
 		usual = n.index.HNSW.EFSearch
 	}
-	n.keep = n.keepScored
+	n.keep, n.keepID = n.keepScored, n.keepPassed
 	n.ef, err = c.option("ef", st.EF, option{least: 1, most: doc.MaxEF, usual: usual})
 	return n, err
 }
@@ -107,7 +107,8 @@ const (
 type nearRun struct {
 	way      way
 	ef       int
-	most     int // rows that would have been few
+	most     int // rows that would have been few: documents that a walk may measure
+	counted  int // documents tested to learn whether more pass
 	tested   int // documents looked at
 	measured int // documents measured, where it was no walk
 	hits     int
@@ -115,7 +116,8 @@ type nearRun struct {
 	route    *route // of an exact one
 }
 
-// find puts the k nearest rows that pass the terms into f.search.hits.
+// find puts the k nearest rows that pass the terms into f.search.hits. A smaller k, neither being above ef, gives the beginning
+// of the same order: pages are cut from it.
 func (n *nearPlan) find(f *frame, t Table, k int) error {
 	ef, err := n.ef.value(f)
 	if err != nil {
@@ -167,91 +169,4 @@ func (n *nearPlan) lookUp(f *frame, t Table, k int) error {
 	s.hits = t.Inverted(n.column.name).Search(f.operands[n.vector].value.Weights(), k, accept, s.hits[:0])
 	s.near.way, s.near.filter, s.near.hits = byInverted, s.filter, len(s.hits)
 	return f.take()
-}
-
-// search asks the graph: among the documents of an index on a condition where these are not too many, else by a walk; it
-// measures without the graph where the terms leave so few rows that it is no more work.
-func (n *nearPlan) search(f *frame, t Table, k, ef int) error {
-	s, p := &f.search, f.walk.picker
-	route, reach := p.narrowest(f, t)
-	if !f.ready(t, n.column.name) {
-		return f.take()
-	}
-	s.near.most = ef * 2 * n.index.HNSW.M // documents a walk may measure
-	few := s.near.most
-	if route.gathers() && n.index.HNSW.Quant == 0 {
-		few = min(few, fewGathered)
-	}
-	if len(p.terms) > 0 && reach <= few {
-		return n.measure(f, t, k, byFew)
-	}
-	g := t.Vectors(n.column.name)
-	if route.gathers() && g.Surveys(reach, ef) {
-		if found, err := n.among(f, route, g, k, ef); found || err != nil {
-			return err
-		}
-	}
-	return n.walk(f, t, g, k, ef)
-}
-
-// fewGathered is how many documents may as well be measured one by one as looked up in a graph that holds their vectors.
-const fewGathered = 256
-
-// among searches the graph among the documents a route leads to; it is false where that would take longer than a walk.
-func (n *nearPlan) among(f *frame, r *route, g *hnsw.Graph, k, ef int) (bool, error) {
-	s := &f.search
-	ids, accept := s.filter.among(f, r)
-	if err := f.take(); err != nil {
-		return false, err
-	}
-	var ok bool
-	s.hits, s.near.measured, ok = g.SearchAmong(f.operands[n.vector].value.Floats(nil), k, ef, ids, accept, s.hits[:0])
-	if !ok {
-		return false, f.take()
-	}
-	s.near.way, s.near.filter, s.near.hits = byMembers, s.filter, len(s.hits)
-	s.near.filter.route = r
-	return true, f.take()
-}
-
-// walk walks the graph, wider and wider until it has as many of the documents that pass in sight as it would have of all.
-func (n *nearPlan) walk(f *frame, t Table, g *hnsw.Graph, k, ef int) error {
-	s := &f.search
-	_, reach := f.walk.picker.narrowest(f, t)
-	share := float64(min(reach, f.live(t))) / float64(max(t.Len(), 1))
-	q := f.operands[n.vector].value.Floats(nil)
-	accept := s.filter.begin(f, t, k, s.near.most)
-	instead := byWide
-	for s.near.ef = widened(ef, share); accept == nil || s.near.ef*measuredPerEF < reach; {
-		s.filter.asked, s.filter.passed = 0, 0
-		f.extra = 2 * hitBytes * int64(min(s.near.ef, t.Len())) // in sight and to be looked at
-		if !f.fits() {
-			return f.take()
-		}
-		s.hits = g.Search(q, k, s.near.ef, accept, s.hits[:0])
-		if err := f.take(); err != nil {
-			return err
-		}
-		s.near.way, s.near.filter, s.near.hits = byGraph, s.filter, len(s.hits)
-		if accept == nil {
-			return nil
-		}
-		// Around the vector asked for may lie fewer documents that pass than elsewhere.
-		wanted := widened(ef, min(share, float64(s.filter.passed)/float64(max(s.filter.asked, 1))))
-		if len(s.hits) == k && wanted <= 2*s.near.ef {
-			return nil
-		}
-		s.near.ef, instead = max(wanted, 2*s.near.ef), byShort
-	}
-	return n.measure(f, t, k, instead)
-}
-
-// measuredPerEF is how many documents are found and measured by themselves in the time that a walk takes for one more in
-// sight.
-const measuredPerEF = 4
-
-// widened is the ef of a walk of which a share of the documents may be answered: as many of those are in sight then as a walk
-// has that may answer all, and about as many of the nearest found.
-func widened(ef int, share float64) int {
-	return int(min(float64(ef)/share, math.MaxInt32))
 }

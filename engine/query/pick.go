@@ -38,7 +38,7 @@ func (c *compiler) picker(where syntax.Expr, order []syntax.OrderKey, limit, off
 		return nil, err
 	}
 	p.terms = append(p.terms, further...)
-	p.scan = route{kind: byScan, rest: remaining(p.terms)}
+	p.scan = route{kind: byScan, rest: remaining(p.terms), whole: len(p.terms) == 0}
 	p.routes = routes(c.schema, p.terms, p.scan.rest)
 	if err := c.order(p, order); err != nil {
 		return nil, err

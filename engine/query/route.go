@@ -30,6 +30,7 @@ type route struct {
 	rest   testFunc // what remains of the terms to be tested, nil for nothing
 	test   testFunc // rest, and that the row is there still
 	desc   bool     // of byOrder
+	whole  bool     // each document it leads to passes the terms, one apart whose value shares the hash of another
 }
 
 // maxRoutes bounds the ways to its rows that a statement chooses from: each is compiled with what remains to be tested, so
@@ -45,6 +46,7 @@ func routes(s *doc.Schema, terms []term, all testFunc) []route {
 		if r.rest == nil {
 			r.rest = remaining(terms, r.probes...)
 		}
+		r.whole = r.kind == byHash && len(terms) == 1 || r.kind == byRange && r.rest == nil
 		out = append(out, r)
 	}
 	for _, t := range terms {

@@ -49,6 +49,7 @@ type searchRun struct {
 	scorer vector.Scorer
 	floats []float32 // of a vector kept in half precision
 	byID   []index.Hit
+	passed []int64 // see nearPlan.count
 	sorts  bool
 	found  int     // hits before the page is cut
 	score  float32 // the row's
@@ -56,7 +57,7 @@ type searchRun struct {
 
 func (s *searchRun) reset() {
 	s.filter.reset()
-	s.hits, s.other, s.byID, s.floats = kept(s.hits), kept(s.other), kept(s.byID), kept(s.floats)
+	s.hits, s.other, s.byID, s.floats, s.passed = kept(s.hits), kept(s.other), kept(s.byID), kept(s.floats), kept(s.passed)
 	s.near, s.match, s.rerank, s.fuse = nearRun{}, matchRun{}, rerankRun{}, fuseRun{rows: kept(s.fuse.rows)}
 	s.sorts, s.found = false, 0
 }

@@ -22,7 +22,8 @@ const (
 	leastEstimated = 1024
 	// sampled is how many of them tell how good the estimates are.
 	sampled = 256
-	// firstMeasured is how many of the least estimates are measured before what is left is compared with the nearest of them.
+	// firstMeasured is how many of the least estimates are measured at least before what is left is compared with the nearest
+	// of them.
 	firstMeasured = 64
 	// doubt is how many standard deviations an estimate is taken to be off at most: one in fifty may be off further on the side
 	// where that matters.
@@ -52,10 +53,14 @@ func (g *Graph) widened(n, ef int) float64 { return float64(ef) * float64(g.Len(
 // walks nowhere and looks at all of these instead, so it is for where they are few enough, see [Graph.Surveys]; a page is never
 // short. It answers, too, how many it measured.
 //
-// Where they are many, and vectors are long, each has an estimate by its signs. A sample tells how far estimates are off, and
+// No more than ef x 2M of them are all measured by their vectors, unless the graph is quantised: the answer is exact.
+//
+// Where they are more, and vectors are long, each has an estimate by its signs. A sample tells how far estimates are off, and
 // only those are measured that by theirs may be among the nearest; where signs tell so little that it would take longer than a
 // walk that has ef of them in sight, ok is false and nothing is answered. Where the graph is quantised the codes of all are
 // measured, and the ef nearest ordered by the documents' own vectors.
+//
+// As for Search, ef alone decides what is measured.
 func (g *Graph) SearchAmong(q []float32, k, ef int, ids []int64, accept func(id int64) bool, dst []index.Hit) (hits []index.Hit, measured int, ok bool) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -69,6 +74,7 @@ func (g *Graph) SearchAmong(q []float32, k, ef int, ids []int64, accept func(id 
 
 // searchAmong is SearchAmong under the lock.
 func (g *Graph) searchAmong(s *scratch, q []float32, k, ef int, ids []int64, accept func(id int64) bool, dst []index.Hit) (hits []index.Hit, measured int, ok bool) {
+	ef = max(ef, k)
 	s.scorer.Reset(g.Metric, q)
 	g.aim(&s.target, s.scorer.Query())
 	s.top.Reset(k, g.Metric.Ascending())
@@ -76,17 +82,18 @@ func (g *Graph) searchAmong(s *scratch, q []float32, k, ef int, ids []int64, acc
 	measured, ok = len(s.members.ids), true
 	switch {
 	case g.Quant != 0:
-		g.amongCodes(s, max(ef, k), accept)
-	case g.signs == nil || measured < leastEstimated:
+		g.amongCodes(s, ef, accept)
+	case g.signs == nil || measured < max(leastEstimated, ef*2*g.M+1):
 		g.amongAll(s, accept)
 	default:
 		most := measuredPerEF * g.widened(measured, ef)
-		measured, ok = g.amongSigns(s, k, int(min(most, math.MaxInt32)), accept)
+		measured, ok = g.amongSigns(s, ef, int(min(most, math.MaxInt32)), accept)
 	}
 	if !ok {
 		return dst, measured, false
 	}
-	return s.top.Append(dst), measured, true
+	hits = s.top.Append(dst)
+	return hits[:min(len(hits), len(dst)+k)], measured, true // see takeMet
 }
 
 // find makes m the documents of ids that have a place.
@@ -120,7 +127,7 @@ func (g *Graph) amongAll(s *scratch, accept func(id int64) bool) {
 // takeMember makes a hit of a member that was measured, if it is accepted and among the best.
 func (g *Graph) takeMember(s *scratch, id int64, node uint32, raw float32, accept func(id int64) bool) {
 	h := index.Hit{ID: id, Score: s.scorer.FromRaw(raw, g.rows.Row(int(node)))}
-	if (!s.top.Full() || s.top.Better(h, s.top.Worst())) && (accept == nil || accept(id)) {
+	if s.top.Takes(h) && (accept == nil || accept(id)) {
 		s.top.Push(h)
 	}
 }
@@ -151,15 +158,18 @@ func (g *Graph) amongCodes(s *scratch, ef int, accept func(id int64) bool) {
 	}
 }
 
-// amongSigns measures the members that may be among the k nearest by what their signs tell of them, and answers how many those
-// are; ok is false where they are more than most.
-func (g *Graph) amongSigns(s *scratch, k, most int, accept func(id int64) bool) (measured int, ok bool) {
+// amongSigns measures the members that may be among the nearest by what their signs tell of them, and answers how many those
+// are; ok is false where they are more than most. Those nearest are a tenth of ef, of which hardly one is missed, as of the
+// first of a walk; further down the hits are as sure as the last ones of a walk. There are ef of them or more.
+func (g *Graph) amongSigns(s *scratch, ef, most int, accept func(id int64) bool) (measured int, ok bool) {
 	m := &s.members
+	s.nearest.Reset((ef+9)/10, g.Metric.Ascending())
+	s.met, s.farthest = s.met[:0], 0
 	g.aimSigned(&s.target, s.target.floats)
 	m.sums = slices.Grow(m.sums[:0], len(m.nodes))[:len(m.nodes)]
 	s.target.signed.Rows(g.signs, m.nodes, m.sums)
 	e := g.estimate(s)
-	m.pickLeast(s, max(firstMeasured, 2*k))
+	m.pickLeast(s, max(firstMeasured, ef))
 	g.measurePicked(s, accept)
 	measured = len(m.picked)
 	for _, i := range m.picked {
@@ -167,7 +177,7 @@ func (g *Graph) amongSigns(s *scratch, k, most int, accept func(id int64) bool) 
 	}
 
 	m.picked = m.picked[:0]
-	limit := e.limit(&s.top)
+	limit := e.limit(&s.nearest)
 	for i, sum := range m.sums {
 		if sum > limit {
 			continue
@@ -179,10 +189,35 @@ func (g *Graph) amongSigns(s *scratch, k, most int, accept func(id int64) bool) 
 			return measured, false
 		}
 		g.measurePicked(s, accept)
-		m.picked, limit = m.picked[:0], e.limit(&s.top)
+		m.picked, limit = m.picked[:0], e.limit(&s.nearest)
 	}
 	g.measurePicked(s, accept)
-	return measured + len(m.picked), true
+	measured += len(m.picked)
+	if accept != nil && !g.takeMet(s, ef, accept) {
+		s.top.Reset(ef, g.Metric.Ascending())
+		g.amongAll(s, accept)
+		measured = len(m.nodes)
+	}
+	return measured, true
+}
+
+// takeMet makes hits of the ef nearest of the members met that accept takes, whatever is wanted: how many there are decides
+// whether more are to be measured. It is false where there are fewer.
+func (g *Graph) takeMet(s *scratch, ef int, accept func(id int64) bool) bool {
+	s.top.Reset(ef, g.Metric.Ascending())
+	s.met.order()
+	for len(s.met) > 0 {
+		k := s.met.pop()
+		node := s.members.nodes[k.node()]
+		h := index.Hit{ID: s.members.ids[k.node()], Score: s.scorer.FromRaw(k.distance(), g.rows.Row(int(node)))}
+		if s.over(k, h.Score) {
+			break
+		}
+		if s.top.Takes(h) && accept(h.ID) {
+			s.top.Push(h)
+		}
+	}
+	return s.top.Full()
 }
 
 // pickLeast picks the n members with the least sums, the least first: so that accept is asked about few.
@@ -203,7 +238,7 @@ func (m *members) pickLeast(s *scratch, n int) {
 	slices.Reverse(m.picked)
 }
 
-// measurePicked makes hits of the members picked.
+// measurePicked measures the members picked and keeps the nearest. It makes hits of them, where not all are accepted later.
 func (g *Graph) measurePicked(s *scratch, accept func(id int64) bool) {
 	m := &s.members
 	s.todo = s.todo[:0]
@@ -211,7 +246,15 @@ func (g *Graph) measurePicked(s *scratch, accept func(id int64) bool) {
 		s.todo = append(s.todo, m.nodes[i])
 	}
 	for i, d := range s.measure(&g.space, &s.target, s.todo) {
-		g.takeMember(s, m.ids[m.picked[i]], s.todo[i], d, accept)
+		h := index.Hit{ID: m.ids[m.picked[i]], Score: s.scorer.FromRaw(d, g.rows.Row(int(s.todo[i])))}
+		if accept != nil {
+			s.meet(keyOf(d, m.picked[i]))
+		} else {
+			s.top.Push(h)
+		}
+		if s.nearest.Takes(h) && (accept == nil || accept(h.ID)) {
+			s.nearest.Push(h)
+		}
 	}
 }
 
@@ -252,12 +295,12 @@ func (g *Graph) estimate(s *scratch) estimate {
 // beyond is above the sums there are.
 const beyond = math.MaxInt32
 
-// limit is the greatest sum to be reckoned with of a member that is nearer than the worst of the hits.
-func (e *estimate) limit(top *index.TopK) int32 {
-	if !top.Full() {
+// limit is the greatest sum to be reckoned with of a member that is nearer than the worst of the nearest.
+func (e *estimate) limit(nearest *index.TopK) int32 {
+	if !nearest.Full() {
 		return beyond - 1
 	}
-	worst := float64(top.Worst().Score)
+	worst := float64(nearest.Worst().Score)
 	if e.squared {
 		worst *= worst
 	} else {

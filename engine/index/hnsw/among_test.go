@@ -33,6 +33,10 @@ func recallAmong(t *testing.T, g *Graph, d docs, queries [][]float32, k, ef int,
 			}
 		}
 		wanted += len(want)
+		checkPrefixes(t, ef/8, func(k, ef int) []index.Hit {
+			hits, _, _ := g.SearchAmong(q, k, ef, ids, accept, nil)
+			return hits
+		})
 	}
 	return float64(found) / float64(wanted)
 }
@@ -87,6 +91,28 @@ func TestFewAmongManyAreMeasured(t *testing.T) {
 	for _, q := range queries {
 		if _, measured, _ := g.SearchAmong(q, 10, 300, d.ids(), nil, nil); measured < firstMeasured || measured > 2500 {
 			t.Errorf("%d of 5000 are measured", measured)
+		}
+	}
+}
+
+// TestFewMembersAreMeasuredExactly: ef x 2M of them are, whatever their signs tell; and of more a rare document is found.
+func TestFewMembersAreMeasuredExactly(t *testing.T) {
+	d, queries := clustered(8, 3000, 64, 30, 20)
+	for _, metric := range metrics {
+		g := d.built(Options{Dim: 64, Metric: metric, M: 5, EFConstruction: 5}, 2)
+		member := func(id int64) bool { return id <= 2500 }
+		ids := d.members(member)
+		for _, q := range queries {
+			got, measured, ok := g.SearchAmong(q, 250, 250, ids, nil, nil)
+			if want := d.nearest(metric, q, 250, member); !ok || measured != 2500 || !slices.Equal(got, want) {
+				t.Fatalf("%s: %d of 2500 members are measured, %v are found, want %v", metric, measured, got, want)
+			}
+			rare := func(id int64) bool { return id%500 == 7 }
+			got, _, ok = g.SearchAmong(q, 3, 240, ids, rare, nil)
+			want := d.nearest(metric, q, 3, func(id int64) bool { return member(id) && rare(id) })
+			if !ok || !slices.Equal(got, want) {
+				t.Fatalf("%s: of five that are accepted %v are found, want %v", metric, got, want)
+			}
 		}
 	}
 }

@@ -225,6 +225,9 @@ func (g *Graph) detach(node int, id int64) {
 	}
 }
 
+// Document is one of the documents of a node, 0 where it has none. Nodes are numbered from 0.
+func (g *Graph) Document(node int) int64 { return g.first(node) }
+
 // first is one of the node's documents, 0 where it has none.
 func (g *Graph) first(node int) int64 { return max(g.ids[node], -g.ids[node]) }
 

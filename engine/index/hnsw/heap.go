@@ -53,9 +53,18 @@ func (h *heap) pop() key {
 	return top
 }
 
+// order makes a heap of keys in any order.
+func (s heap) order() {
+	for at := len(s)/2 - 1; at >= 0; at-- {
+		s.sink(at, s[at])
+	}
+}
+
 // replace puts k in the place of the top.
-func (s heap) replace(k key) {
-	at := 0
+func (s heap) replace(k key) { s.sink(0, k) }
+
+// sink puts k in the place of the key at at, above which all is in order, or below it.
+func (s heap) sink(at int, k key) {
 	for {
 		child := 2*at + 1
 		if child >= len(s) {

@@ -153,9 +153,21 @@ func TestTheGraphIsItsTwin(t *testing.T) {
 					t.Fatalf("the nearest of all members are %v, want %v", got, want)
 				}
 				checkPage(t, d, o.Metric, q, g.Search(q, k, 1, nil, nil), min(k, len(d)))
+				checkPrefixes(t, rapid.IntRange(1, 20).Draw(t, "ef"), func(k, ef int) []index.Hit { return g.Search(q, k, ef, accept, nil) })
 			},
 		})
 	})
+}
+
+// checkPrefixes holds searches that differ in k alone, none above ef, to being the beginnings of the longest.
+func checkPrefixes(t rapid.TB, ef int, search func(k, ef int) []index.Hit) {
+	t.Helper()
+	long := search(ef, ef)
+	for k := 1; k < ef; k += max(1, ef/7) {
+		if got, want := search(k, ef), long[:min(k, len(long))]; !slices.Equal(got, want) {
+			t.Fatalf("with ef %d the first %d are %v, of the first %d %v", ef, k, got, ef, want)
+		}
+	}
 }
 
 // checkPage holds a page to what is true of any: as many documents as there are, each once, with its score, in order.

@@ -12,6 +12,8 @@ type scratch struct {
 	near      heap // nodes to go on from, the nearest on top
 	found     heap // the nearest nodes so far, turned: the farthest on top
 	taken     heap // where they are found by codes, the nearest to be ordered, turned
+	met       heap // where only some are accepted, all nodes that were measured,
+	farthest  key  // and the greatest of their keys
 	todo      []uint32
 	distances []float32
 	target    target
@@ -22,6 +24,7 @@ type scratch struct {
 	chosen    []uint32 // their nodes
 	scorer    vector.Scorer
 	top       index.TopK
+	nearest   index.TopK // see amongSigns
 	own       []float32
 	members   members
 }
@@ -45,6 +48,12 @@ func (s *scratch) begin(nodes int) {
 		s.stamp = 1
 	}
 	s.near, s.found, s.taken = s.near[:0], s.found[:0], s.taken[:0]
+}
+
+// meet keeps a node that was measured.
+func (s *scratch) meet(k key) {
+	s.met = append(s.met, k)
+	s.farthest = max(s.farthest, k)
 }
 
 // measure is the distances from the target to nodes, valid until the next call.
@@ -79,13 +88,12 @@ func (g *Graph) descend(s *scratch, level int) key {
 // walk is what a walk looks for.
 type walk struct {
 	level  int
-	ef     int                 // how many nodes it keeps in sight
-	living bool                // tombstones are walked through and not kept
-	accept func(id int64) bool // nil for all
+	ef     int  // how many nodes it keeps in sight
+	living bool // tombstones are walked through and not kept
+	all    bool // all nodes that it measures are kept besides, in s.met
 }
 
-// walk collects in s.found the ef nodes nearest to the target that walking from start finds (algorithm 2). Where only some
-// documents are accepted it takes those of all nodes that it measures.
+// walk collects in s.found the ef nodes nearest to the target that walking from start finds (algorithm 2).
 func (g *Graph) walk(s *scratch, start key, w walk) {
 	s.begin(g.linked)
 	s.stamps[start.node()] = s.stamp
@@ -114,8 +122,8 @@ func (g *Graph) walk(s *scratch, start key, w walk) {
 
 // meet looks at a node that was measured.
 func (g *Graph) meet(s *scratch, k key, w walk) {
-	if w.accept != nil {
-		g.take(s, k, w)
+	if w.all {
+		s.meet(k)
 	}
 	full := len(s.found) == w.ef
 	if full && k > ^s.found[0] {
