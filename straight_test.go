@@ -108,7 +108,7 @@ func (p *pair) send(addr, text string) heard {
 
 func (p *pair) must(addr string, status int, method, path, body string) string {
 	p.t.Helper()
-	got := p.send(addr, method+" "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"+body)
+	got := p.send(addr, method+" "+path+" HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer router\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"+body)
 	if got.status != status {
 		p.t.Fatalf("%s %s is answered %d %s", method, path, got.status, got.body)
 	}

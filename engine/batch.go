@@ -145,7 +145,7 @@ func (db *DB) runAllLocked(ctx context.Context, now time.Time, parsed []*stateme
 		account.MostAnswer = max(1, MaxBatchAnswer-answers)
 		results[i], err = db.runLocked(s, &env, state, nil)
 		answers += len(results[i].Body)
-		db.ran(s, began, &results[i], err)
+		db.ran(ctx, s, began, &results[i], err)
 		if err != nil {
 			return nil, i, ofBatch(err)
 		}

@@ -38,7 +38,7 @@ func (db *DB) exec(ctx context.Context, o *Once, st Statement, dst []byte, claim
 		res, err = db.execRead(s, &env, dst)
 	}
 	if kept == nil && err != ErrNothing {
-		db.ran(s, began, &res, err)
+		db.ran(ctx, s, began, &res, err)
 	}
 	account.Return(account.Held() - tree)
 	return res, kept, err

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -109,7 +110,7 @@ func steady() time.Duration { return time.Since(started) }
 
 // ran counts that s ran until now, and logs it where it was slow: its shape, never a value of it, and so not the error
 // it may have failed with.
-func (db *DB) ran(s *statement, began time.Duration, res *Result, err error) {
+func (db *DB) ran(ctx context.Context, s *statement, began time.Duration, res *Result, err error) {
 	took := steady() - began
 	rows := res.Affected
 	if res.Kind == query.Rows {
@@ -118,9 +119,19 @@ func (db *DB) ran(s *statement, began time.Duration, res *Result, err error) {
 	n := db.shapes.count(s)
 	n.add(took, rows, err != nil)
 	if db.opts.Slow > 0 && took > db.opts.Slow {
-		db.opts.Log.Warn().Str("statement", n.shape).Dur("ms", took).Int64("rows", rows).Bool("failed", err != nil).Msg("a statement was slow")
+		event := db.opts.Log.Warn()
+		if id, ok := ctx.Value(requestKey{}).([]byte); ok {
+			event.Bytes("request", id)
+		}
+		event.Str("statement", n.shape).Dur("ms", took).Int64("rows", rows).Bool("failed", err != nil).Msg("a statement was slow")
 	}
 }
+
+// requestKey is what a context has the id of its request under, where it is of one.
+type requestKey struct{}
+
+// RequestID marks the key for those who keep the id.
+func (requestKey) RequestID() {}
 
 // StatementStats is what the statements of one shape did since the database was opened or the counts reset.
 type StatementStats struct {

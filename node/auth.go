@@ -49,16 +49,29 @@ func (n *Node) unauthorized(r *http1.Request) http1.Answer {
 // address under the node's admin token. Without a right mark the header says nothing.
 const routerHeader = "Fenec-Router"
 
-// client is the address of whoever sent a request, as the connection or a router says.
+// client is the address of the client that sent a request, as a router or the connection says.
 func (n *Node) client(r *http1.Request) string {
-	address, mark, ok := bytes.Cut(r.Get(routerHeader), []byte(" "))
-	if ok && n.config.AdminToken != "" {
-		mac := hmac.New(sha256.New, []byte(n.config.AdminToken))
-		mac.Write(address)
-		given := make([]byte, hex.DecodedLen(len(mark)))
-		if _, err := hex.Decode(given, mark); err == nil && hmac.Equal(given, mac.Sum(nil)) {
-			return string(address)
-		}
+	if address, ok := n.routed(r); ok {
+		return string(address)
 	}
 	return r.Remote.Addr().String()
+}
+
+// routed returns the client's address as a router says it. It reports whether the request comes from one.
+func (n *Node) routed(r *http1.Request) (address []byte, ok bool) {
+	address, mark, ok := bytes.Cut(r.Get(routerHeader), []byte(" "))
+	if !ok || n.config.AdminToken == "" {
+		return nil, false
+	}
+	mac := hmac.New(sha256.New, []byte(n.config.AdminToken))
+	mac.Write(address)
+	given := make([]byte, hex.DecodedLen(len(mark)))
+	_, err := hex.Decode(given, mark)
+	return address, err == nil && hmac.Equal(given, mac.Sum(nil))
+}
+
+// fromRouter reports whether a request comes from a router.
+func (n *Node) fromRouter(r *http1.Request) bool {
+	_, ok := n.routed(r)
+	return ok
 }

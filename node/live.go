@@ -37,7 +37,7 @@ func (c *call) openStream() (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{node: c.node, tenant: c.tenant, feed: c.tenant.feed, ctx: c.request.Context(), shape: shape}
+	s := &stream{node: c.node, tenant: c.tenant, feed: c.tenant.feed, ctx: c.request.Context(), shape: shape, request: c.request.ID}
 	if err := s.open(); err != nil {
 		return nil, err
 	}

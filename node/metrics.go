@@ -105,8 +105,11 @@ func (n *Node) exposeMetrics(r *http1.Request) http1.Answer {
 	}
 	body := bytes.NewBuffer(r.Scratch())
 	n.metrics.set.WritePrometheus(body)
-	return http1.Answer{Status: 200, Headers: plainText, Body: body.Bytes()}
+	return http1.Answer{Status: 200, Headers: exposition, Body: body.Bytes()}
 }
+
+// exposition is Prometheus's text format.
+var exposition = []http1.Header{{Name: []byte("Content-Type"), Value: []byte("text/plain; version=0.0.4; charset=utf-8")}}
 
 var (
 	healthy  = []byte(`{"status":"ok"}`)

@@ -87,7 +87,7 @@ func New(c Config) (*Node, error) {
 	n.metrics = newMetrics(n)
 	n.server = &http1.Server{
 		Handler: handler{n}, MaxConnections: n.budget.connections, Refusals: n.budget.refusals,
-		IdleTimeout: c.IdleTimeout, Bodies: n.budget.bodies, Log: c.Log,
+		IdleTimeout: c.IdleTimeout, Bodies: n.budget.bodies, Log: c.Log, Trusts: n.fromRouter,
 	}
 	if c.TLSCert != "" {
 		config, err := loadTLS(c.TLSCert, c.TLSKey)

@@ -240,20 +240,14 @@ func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
 	if r.Method != "OPTIONS" && !n.mayRead(r) {
 		return n.unauthorized(r)
 	}
-	path := splitPath(below)
+	where, named, err := findRoute(splitPath(below))
+	fits := err == nil && where != nil && where.methods&methodOf(r.Method) != 0
 	var asked position
-	where, named, err := findRoute(path)
-	if err == nil && where == nil {
-		return errNoRoute().answer()
-	}
-	if err == nil {
-		if a, done := checkMethod(r, where.methods); done {
-			return a
-		}
+	if fits {
 		asked, err = readPosition(r.Headers)
 	}
-	if err != nil {
-		return n.answerError(r, err)
+	if !fits || err != nil {
+		return n.misfit(r, name, where, err)
 	}
 	c := newCall(n, r)
 	defer c.free()
@@ -266,6 +260,24 @@ func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
 		return n.answerError(r, err)
 	}
 	return where.serve(c)
+}
+
+// misfit answers a request that would be refused whatever its tenant holds, or OPTIONS. That there is no such tenant comes
+// first, as it does at a router.
+func (n *Node) misfit(r *http1.Request, name []byte, where *route, err error) http1.Answer {
+	if n.single == nil && n.registry.find(name) == nil && n.mayRead(r) {
+		if absent := n.mustExist(string(name)); absent != nil {
+			err = absent
+		}
+	}
+	switch {
+	case err != nil:
+		return n.answerError(r, err)
+	case where == nil:
+		return errNoRoute().answer()
+	}
+	a, _ := checkMethod(r, where.methods)
+	return a
 }
 
 // enter acquires the tenant of a request. Its body is read first, so that a client that is slow to send it keeps nobody

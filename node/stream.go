@@ -29,6 +29,8 @@ type stream struct {
 	ctx    context.Context
 	shape  *shape
 
+	request []byte // its id
+
 	collection uint64 // its number
 	seq        uint64 // the change up to which the client knows everything
 	history    string
@@ -286,7 +288,7 @@ func (s *stream) appendError(event []byte, err error) []byte {
 	if errors.As(err, &e) {
 		message = e.Message
 	} else {
-		s.node.log.Error().Str("tenant", s.tenant.name).Err(err).Msg("a live query failed")
+		s.node.log.Error().Bytes("request", s.request).Str("tenant", s.tenant.name).Err(err).Msg("a live query failed")
 	}
 	event = doc.AppendQuoted(append(event, `{"error":`...), []byte(message))
 	return append(event, "}\n\n"...)

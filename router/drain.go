@@ -47,7 +47,7 @@ func (rt *Router) drain(r *http1.Request, name string) http1.Answer {
 		Stream: func(out *http1.Writer) error {
 			n.draining.Add(1)
 			defer n.draining.Add(-1)
-			d := &draining{rt: rt, node: n, gone: ctx.Err}
+			d := &draining{rt: rt, node: n, id: r.ID, gone: ctx.Err}
 			return d.run(out)
 		},
 	}
@@ -57,6 +57,7 @@ func (rt *Router) drain(r *http1.Request, name string) http1.Answer {
 type draining struct {
 	rt    *Router
 	node  *node
+	id    []byte       // of the request that asked for it
 	gone  func() error // whether the client that asked for it has left
 	moved int
 	err   error // the first failure
@@ -185,7 +186,7 @@ func (d *draining) move(name string) (moved, error) {
 	if err != nil {
 		return moved{}, err
 	}
-	return d.rt.move(t, to)
+	return d.rt.move(t, to, d.id)
 }
 
 // writeLine sends a value as one line of JSON.

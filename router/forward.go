@@ -46,8 +46,13 @@ func (rt *Router) forward(r *http1.Request, name []byte) http1.Answer {
 }
 
 func noTenant(name string) http1.Answer {
-	return http1.ErrorAnswer(404, "there is no tenant "+name)
+	a := http1.ErrorAnswer(404, "there is no tenant "+name)
+	a.Headers = append(a.Headers[:len(a.Headers):len(a.Headers)], absentHeader)
+	return a
 }
+
+// absentHeader tells a 404 of a tenant from one of something in a tenant.
+var absentHeader = http1.Header{Name: []byte("Fenec-Tenant"), Value: []byte("absent")}
 
 // refused is the answer to a body that could not be read.
 func refused(err error) http1.Answer {

@@ -51,11 +51,12 @@ func TestARequestGoesOnByteForByte(t *testing.T) {
 	mark := "Fenec-Router: 127.0.0.1 " + hmacHex("secret", "127.0.0.1") + "\r\n"
 	for i, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got := raw(t, rt.addr, c.sent+"Connection: close\r\n\r\n")
+			named := func(text string) string { return strings.Replace(text, "\r\n", "\r\nx-request-id: 7\r\n", 1) }
+			got := raw(t, rt.addr, named(c.sent)+"Connection: close\r\n\r\n")
 			if !strings.HasPrefix(got, "HTTP/1.1 200 OK\r\n") || !strings.HasSuffix(got, "\r\n\r\nyes") {
 				t.Errorf("answered %q", got)
 			}
-			want := strings.ReplaceAll(c.got, "NODE", node.addr()) + mark + "\r\n"
+			want := strings.ReplaceAll(named(c.got), "NODE", node.addr()) + mark + "\r\n"
 			if seen := node.requests(); len(seen) != i+1 || seen[i] != want {
 				t.Errorf("the node was sent\n%q, want\n%q", seen[len(seen)-1], want)
 			}
@@ -93,7 +94,7 @@ func TestABodyGoesOnWithItsLength(t *testing.T) {
 
 func TestARequestMayComeInAnyPieces(t *testing.T) {
 	rt, node := routed(t, Config{}, answering(ok("yes")))
-	text := "POST /t/acme/c HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
+	text := "POST /t/acme/c HTTP/1.1\r\nHost: x\r\nX-Request-Id: 7\r\nContent-Length: 5\r\n\r\nhello"
 	conn := dial(t, rt.addr)
 	in := bufio.NewReader(conn)
 	var first string

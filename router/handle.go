@@ -30,6 +30,9 @@ func (rt *Router) route(r *http1.Request) http1.Answer {
 	case ok:
 		return rt.forward(r, name)
 	}
+	if string(r.Target) == "*" { // OPTIONS of what is behind the router
+		return http1.Answer{Status: 204, Headers: []http1.Header{{Name: []byte("Allow"), Value: []byte("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")}}}
+	}
 	switch path := segments(r.Path); {
 	case len(path) == 1 && path[0] == "_health":
 		return rt.health(r)

@@ -28,6 +28,7 @@ type move struct {
 	from   *node
 	to     *node
 	token  string // what the source is frozen and the image is held under
+	id     []byte // of the request that asked for it
 	seq    uint64 // the change the source was frozen at
 	bytes  int64
 }
@@ -57,15 +58,16 @@ func (rt *Router) postMove(r *http1.Request, name string) http1.Answer {
 	case to == nil:
 		return noNode(wanted.To)
 	}
-	done, err := rt.move(t, to)
+	done, err := rt.move(t, to, r.ID)
 	if err != nil {
 		return answerError(err)
 	}
 	return jsonAnswer(200, done)
 }
 
-// move moves a tenant whose operation the caller holds. To where it is, it ends a move that was interrupted.
-func (rt *Router) move(t *tenant, to *node) (done moved, err error) {
+// move moves a tenant whose operation the caller holds, for the request of the id. To where it is, it ends a move that was
+// interrupted.
+func (rt *Router) move(t *tenant, to *node, id []byte) (done moved, err error) {
 	began := time.Now()
 	defer func() {
 		done.MS = time.Since(began).Milliseconds()
@@ -73,7 +75,7 @@ func (rt *Router) move(t *tenant, to *node) (done moved, err error) {
 		if err != nil {
 			event, what = rt.log.Error().Err(err), "a move failed"
 		}
-		event.Str("tenant", t.name).Str("from", done.From).Str("to", to.name).Int64("bytes", done.Bytes).
+		event.Bytes("request", id).Str("tenant", t.name).Str("from", done.From).Str("to", to.name).Int64("bytes", done.Bytes).
 			Int64("ms", done.MS).Bool("source_removed", done.SourceRemoved).Msg(what)
 	}()
 	done = moved{Tenant: t.name, From: t.node.name, To: to.name}
@@ -94,7 +96,7 @@ func (rt *Router) move(t *tenant, to *node) (done moved, err error) {
 		}
 		return done, rt.cancelMove(rt.ctx, t)
 	}
-	m := &move{rt: rt, tenant: t, from: t.node, to: to, token: rand.Text()}
+	m := &move{rt: rt, tenant: t, from: t.node, to: to, token: rand.Text(), id: id}
 	if err = m.run(); err != nil {
 		rt.metrics.moveFails.Inc()
 		return done, err
@@ -243,7 +245,7 @@ func (m *move) undo() {
 	ctx, cancel := m.rt.undoing()
 	defer cancel()
 	if err := m.rt.cancelMove(ctx, m.tenant); err != nil {
-		m.rt.log.Error().Str("tenant", m.tenant.name).Err(err).Msg("a move that failed could not be taken back yet")
+		m.rt.log.Error().Bytes("request", m.id).Str("tenant", m.tenant.name).Err(err).Msg("a move that failed could not be taken back yet")
 		m.rt.owe(m.tenant)
 	}
 }

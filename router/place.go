@@ -36,7 +36,7 @@ func (rt *Router) putTenant(r *http1.Request, name string) http1.Answer {
 	if err != nil {
 		return answerError(err)
 	}
-	rt.log.Info().Str("tenant", name).Str("node", n.name).Msg("a tenant is created")
+	rt.log.Info().Bytes("request", r.ID).Str("tenant", name).Str("node", n.name).Msg("a tenant is created")
 	return jsonAnswer(201, struct {
 		Tenant string `json:"tenant"`
 		Node   string `json:"node"`
@@ -129,7 +129,7 @@ func (rt *Router) createTenant(name string, n *node) error {
 //
 // Where the second step fails the tenant goes on as it was, now or once its node answers. Copies that are left of moves go
 // as well, or are remembered until they can.
-func (rt *Router) deleteTenant(name string) http1.Answer {
+func (rt *Router) deleteTenant(r *http1.Request, name string) http1.Answer {
 	end, busy := rt.tenantOps.begin(rt.ctx, name, "deleted")
 	if busy != "" {
 		return busyTenant(name, busy)
@@ -142,7 +142,7 @@ func (rt *Router) deleteTenant(name string) http1.Answer {
 	if err := rt.removeTenant(t); err != nil {
 		return answerError(err)
 	}
-	rt.log.Info().Str("tenant", name).Str("node", t.node.name).Msg("a tenant is deleted")
+	rt.log.Info().Bytes("request", r.ID).Str("tenant", name).Str("node", t.node.name).Msg("a tenant is deleted")
 	return http1.Answer{Status: 204}
 }
 

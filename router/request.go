@@ -16,7 +16,8 @@ const maxWait = 60 * time.Second
 const afterWait = 5 * time.Second
 
 // appendRequest appends a request as a node gets it: the line and the headers as they came, less those that end here,
-// a length where the body came in chunks, and the router's mark. The body is not part of it.
+// a length where the body came in chunks, the request's id where the client gave it none, and the router's mark. What is
+// added fits http1.RouterRoom. The body is not part of it.
 func appendRequest(dst []byte, r *http1.Request, hops bool, l *link, body int) []byte {
 	dst = append(dst, r.Method...)
 	dst = append(dst, ' ')
@@ -31,6 +32,11 @@ func appendRequest(dst []byte, r *http1.Request, hops bool, l *link, body int) [
 	if r.Length() < 0 {
 		dst = append(dst, "Content-Length: "...)
 		dst = strconv.AppendInt(dst, int64(body), 10)
+		dst = append(dst, '\r', '\n')
+	}
+	if r.MadeID {
+		dst = append(dst, "X-Request-Id: "...)
+		dst = append(dst, r.ID...)
 		dst = append(dst, '\r', '\n')
 	}
 	if client := r.Remote.Addr(); client.IsValid() {

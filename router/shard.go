@@ -35,7 +35,7 @@ func (rt *Router) shardNode(r *http1.Request, name string, rest []string) http1.
 	case len(rest) == 0:
 		return byMethod(r, methods{
 			"PUT":    func() http1.Answer { return rt.putNode(r, name) },
-			"DELETE": func() http1.Answer { return rt.deleteNode(name) },
+			"DELETE": func() http1.Answer { return rt.deleteNode(r, name) },
 		})
 	case len(rest) == 1 && rest[0] == "drain":
 		return byMethod(r, methods{"POST": func() http1.Answer { return rt.drain(r, name) }})
@@ -54,7 +54,7 @@ func (rt *Router) shardTenant(r *http1.Request, name string, rest []string) http
 		return byMethod(r, methods{
 			"GET":    func() http1.Answer { return rt.showTenant(name) },
 			"PUT":    func() http1.Answer { return rt.putTenant(r, name) },
-			"DELETE": func() http1.Answer { return rt.deleteTenant(name) },
+			"DELETE": func() http1.Answer { return rt.deleteTenant(r, name) },
 		})
 	case len(rest) == 1 && rest[0] == "move":
 		return byMethod(r, methods{"POST": func() http1.Answer { return rt.postMove(r, name) }})
@@ -180,7 +180,7 @@ func (rt *Router) putNode(r *http1.Request, name string) http1.Answer {
 	if err != nil {
 		return answerError(err)
 	}
-	rt.log.Info().Str("node", name).Str("addr", wanted.Addr).Bool("new", made).Msg("a node is recorded")
+	rt.log.Info().Bytes("request", r.ID).Str("node", name).Str("addr", wanted.Addr).Bool("new", made).Msg("a node is recorded")
 	rt.repairer.wake() // what was owed to it can be done now
 	status := 200
 	if made {
@@ -192,7 +192,7 @@ func (rt *Router) putNode(r *http1.Request, name string) http1.Answer {
 	}{name, wanted.Addr})
 }
 
-func (rt *Router) deleteNode(name string) http1.Answer {
+func (rt *Router) deleteNode(r *http1.Request, name string) http1.Answer {
 	end, busy := rt.nodeOps.begin(rt.ctx, name, "removed")
 	if busy != "" {
 		return http1.ErrorAnswer(409, "node "+name+" is being "+busy)
@@ -205,7 +205,7 @@ func (rt *Router) deleteNode(name string) http1.Answer {
 	if err := rt.dir.removeNode(n); err != nil {
 		return answerError(err)
 	}
-	rt.log.Info().Str("node", name).Msg("a node is removed")
+	rt.log.Info().Bytes("request", r.ID).Str("node", name).Msg("a node is removed")
 	rt.repairer.wake() // what was owed to it is owed no more
 	return http1.Answer{Status: 204}
 }

@@ -87,14 +87,14 @@ func (c *conn) readHead() error {
 			blank = false
 		}
 		if c.start < c.end {
-			n, bad := c.parser.parse(c.buf[c.start:c.end])
-			if bad != nil {
+			longest := c.server.longestHead()
+			n, bad := c.parser.parse(c.buf[c.start:min(c.end, c.start+longest)])
+			switch {
+			case bad != nil && c.parser.pos < MaxHead:
 				return bad
-			}
-			if n > MaxHead || n == 0 && c.end-c.start >= MaxHead {
-				return refuse(431, "the head is over %d bytes", MaxHead)
-			}
-			if n > 0 {
+			case bad != nil, n == 0 && c.end-c.start >= longest:
+				return errLongHead()
+			case n > 0:
 				return c.accept(n)
 			}
 			if c.idleness {
@@ -116,6 +116,8 @@ func (c *conn) headLost(err error) error {
 	switch {
 	case c.idleness:
 		return err
+	case c.end-c.start >= MaxHead:
+		return errLongHead()
 	case timedOut(err):
 		return refuse(408, "the head did not come within %v", HeadTimeout)
 	case err == io.EOF:
@@ -123,6 +125,16 @@ func (c *conn) headLost(err error) error {
 	}
 	return err
 }
+
+// longestHead is how long a head may be before it is known whose it is.
+func (s *Server) longestHead() int {
+	if s.Trusts == nil {
+		return MaxHead
+	}
+	return MaxHead + RouterRoom
+}
+
+func errLongHead() *Error { return refuse(431, "the head is over %d bytes", MaxHead) }
 
 // begin forgets the request before.
 func (c *conn) begin() {
@@ -139,7 +151,7 @@ func (c *conn) begin() {
 	}
 	r := &c.req
 	r.Method, r.Target, r.Path, r.Query, r.Headers, r.Head, r.Host, r.ID = "", nil, nil, nil, nil, nil, nil, nil
-	r.Minor, r.Remote = 1, c.remote
+	r.Minor, r.Remote, r.MadeID = 1, c.remote, false
 	r.length, r.chunked, r.close, r.expects = 0, false, false, false
 	r.whole, r.taken = nil, false
 	r.body = body{in: &c.inbound, late: 408, bad: 400}
@@ -154,10 +166,13 @@ func (c *conn) accept(n int) error {
 	c.pinned = true
 	r := &c.req
 	err := r.read(&c.parser, head)
-	if r.ID == nil {
+	if r.MadeID = r.ID == nil; r.MadeID {
 		r.ID = c.makeID()
 	}
-	if err != nil {
+	switch {
+	case n > MaxHead && (err != nil || !c.server.Trusts(r)):
+		return errLongHead()
+	case err != nil:
 		return err
 	}
 	switch {

@@ -8,6 +8,9 @@ const (
 	// MaxHead is the longest request or response head, from its first byte to
 	// the blank line inclusive. A longer request head is answered 431.
 	MaxHead = 64 << 10
+	// RouterRoom is how much longer a request head may be that Server.Trusts:
+	// what a router adds to one of MaxHead.
+	RouterRoom = 1 << 10
 	// MaxBody is the longest body Request.Body takes. A longer one is 413.
 	MaxBody = 64 << 20
 	// BodyMemory is what the bodies that a process holds take together where it

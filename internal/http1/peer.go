@@ -44,7 +44,15 @@ const answerStart = "HTTP/1.1 "
 var _ context.Context = (*peer)(nil)
 
 func (p *peer) Deadline() (time.Time, bool) { return time.Time{}, false }
-func (p *peer) Value(any) any               { return nil }
+
+// Value returns the request's id for a key that has a method RequestID: so packages ask for it, for their logs, that know
+// nothing of requests.
+func (p *peer) Value(key any) any {
+	if _, ok := key.(interface{ RequestID() }); ok {
+		return p.conn.req.ID
+	}
+	return nil
+}
 
 // Err starts a watcher once it is asked for longer than watchAfter, so that a short request has none.
 func (p *peer) Err() error {

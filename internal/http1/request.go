@@ -19,6 +19,7 @@ type Request struct {
 	Host    []byte
 	Remote  netip.AddrPort // the zero value where the client has no address
 	ID      []byte         // X-Request-Id, taken from the client or made
+	MadeID  bool           // it was made: the client sent none that can be used
 
 	length  int64 // of the body
 	chunked bool

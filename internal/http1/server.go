@@ -34,6 +34,10 @@ type Server struct {
 	// Bodies bounds the bodies that are held, small ones not counted; nil for no bound.
 	Bodies *Budget
 
+	// Trusts reports whether a request comes from a router, which has added to
+	// its head; nil trusts none.
+	Trusts func(r *Request) bool
+
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
 	conns     map[*conn]struct{}
