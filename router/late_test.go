@@ -68,6 +68,7 @@ type post struct {
 
 func newPost(t *testing.T) *post {
 	p := &post{world: newWorld(t, 1), rows: map[string]bool{}}
+	p.traces = true
 	for _, n := range p.nodes {
 		n.cutting(p.judged)
 	}

@@ -72,6 +72,7 @@ type world struct {
 	fs    *crashfs.FS
 	rt    *running
 	outage
+	traces   bool                   // copies that were never written to may lie about: creates come late
 	flushing atomic.Bool            // a sync is made on behalf of one that fails
 	wrote    int                    // how often writers were started
 	torn     atomic.Pointer[string] // the first moment in which two copies took writes
@@ -154,7 +155,7 @@ func (w *world) watch(when string) {
 	}
 	for _, n := range w.nodes {
 		for name, t := range n.tenants {
-			if t.writable() {
+			if t.writable() && !(w.traces && len(t.Values) == 0) {
 				writable[name]++
 			}
 		}
