@@ -51,6 +51,10 @@ type File interface {
 	// Sync makes the file's bytes and size durable. Times and modes may lag, so that it costs an fdatasync where there
 	// is one. After it has failed, what reached the disk is unknown, and a later success says nothing about it.
 	Sync() error
+	// DropCache has what the system holds of the file and takes for written read from the device again. After a failed
+	// Sync that is the way to find out what is there, and to write it again: ext4 keeps with a page which blocks it lies
+	// in, so that one it could not write before is written there and yet reads as zeros. It is a hint to the system.
+	DropCache() error
 	Truncate(size int64) error
 	// Size is the length in bytes.
 	Size() (int64, error)

@@ -20,6 +20,10 @@ const (
 	ops
 )
 
+// ErrSilent, from a hook, has a Sync lose what a failed one does and succeed, as on a device that takes a write for done of
+// which a part did not fit.
+var ErrSilent = errors.New("the device lies")
+
 // ErrPower is what every operation answers from the one on at which power was told to go.
 var ErrPower = errors.New("the power is off")
 

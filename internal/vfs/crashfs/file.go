@@ -2,8 +2,12 @@ package crashfs
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"maps"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"syscall"
 )
 
@@ -13,6 +17,9 @@ type inode struct {
 	data     []byte
 	durable  []byte
 	unsynced []change
+	// lost are pages that a failed Sync did not put on disk, where there was nothing of them before. As on ext4 they stay
+	// so whatever is written to them, until they are dropped from the cache or cut off.
+	lost map[int]bool
 }
 
 // change is one write or, where data is nil, one truncation to off.
@@ -70,6 +77,27 @@ func cost(changes []change) (total int) {
 	return total
 }
 
+// pageSize is what a file system writes at a time, in bytes.
+const pageSize = 4096
+
+// somePages is the file as it is on disk once some of its pages got there, in no order: a page that did not is as it was
+// there before, and zeros where the file did not reach. A file that has grown may end with the last page that did.
+func (n *inode) somePages(random *rand.Rand) []byte {
+	b := resize(bytes.Clone(n.durable), int64(len(n.data)))
+	end := min(len(n.durable), len(b))
+	for off := 0; off < len(b); off += pageSize {
+		if random.IntN(2) == 0 {
+			to := min(off+pageSize, len(b))
+			copy(b[off:to], n.data[off:to])
+			end = max(end, to)
+		}
+	}
+	if random.IntN(2) == 0 {
+		b = b[:end]
+	}
+	return b
+}
+
 func (n *inode) changeLocked(c change) {
 	before := int64(len(n.data))
 	n.data = c.apply(n.data, c.cost())
@@ -77,7 +105,50 @@ func (n *inode) changeLocked(c change) {
 	n.unsynced = append(n.unsynced, c)
 }
 
-func (n *inode) truncateLocked(size int64) { n.changeLocked(change{off: size}) }
+func (n *inode) truncateLocked(size int64) {
+	n.changeLocked(change{off: size})
+	maps.DeleteFunc(n.lost, func(page int, _ bool) bool { return int64(page)*pageSize >= size })
+}
+
+// withoutLost takes what is in lost pages out of b, which is to be on disk: there they are as they were.
+func (n *inode) withoutLost(b []byte) []byte {
+	for page := range n.lost {
+		if from := page * pageSize; from < len(b) {
+			part := b[from:min(from+pageSize, len(b))]
+			clear(part)
+			if from < len(n.durable) {
+				copy(part, n.durable[from:])
+			}
+		}
+	}
+	return b
+}
+
+// loseLocked notes the new pages that a failed Sync did not put on disk, which was as before.
+func (n *inode) loseLocked(before []byte) {
+	for page := (len(before) + pageSize - 1) / pageSize; page*pageSize < len(n.data); page++ {
+		from, to := page*pageSize, min((page+1)*pageSize, len(n.data))
+		if to <= len(n.durable) && bytes.Equal(n.durable[from:to], n.data[from:to]) {
+			continue
+		}
+		if n.lost == nil {
+			n.lost = map[int]bool{}
+		}
+		n.lost[page] = true
+	}
+}
+
+// dropLocked reads the pages again that are taken for written.
+func (n *inode) dropLocked() {
+	before := len(n.data)
+	n.data = replay(bytes.Clone(n.durable), n.unsynced, cost(n.unsynced))
+	n.fs.freeLocked(int64(before - len(n.data)))
+	maps.DeleteFunc(n.lost, func(page int, _ bool) bool {
+		return !slices.ContainsFunc(n.unsynced, func(c change) bool {
+			return c.off < int64(page+1)*pageSize && c.off+int64(len(c.data)) > int64(page)*pageSize
+		})
+	})
+}
 
 // freeLocked gives bytes back to the space that is left, or takes them where negative.
 func (fs *FS) freeLocked(bytes int64) {
@@ -162,8 +233,9 @@ func (f *file) Truncate(size int64) error {
 	return nil
 }
 
-// Sync puts the file's changes on disk. Where it fails only a part of them gets there, and the rest never will: as on
-// Linux, the next Sync covers what is changed from here on and knows nothing of them.
+// Sync puts the file's changes on disk. Where it fails only a part of them gets there, the first of them or some of the
+// pages they lie in, and the rest never will: as on Linux, all are taken for written, and the next Sync covers what is
+// changed from here on. The file goes on showing them until its cache is dropped.
 func (f *file) Sync() error {
 	failed := f.fs.faults.check(Sync, f.name)
 	f.fs.mu.Lock()
@@ -171,15 +243,39 @@ func (f *file) Sync() error {
 	if err := f.usableLocked("sync", false); err != nil {
 		return err
 	}
-	keep := cost(f.unsynced)
-	if failed != nil {
-		keep = f.fs.random.IntN(keep + 1)
+	all := cost(f.unsynced)
+	if failed == nil && len(f.lost) == 0 {
+		f.durable, f.unsynced = replay(f.durable, f.unsynced, all), nil
+		return nil
 	}
-	f.durable = replay(f.durable, f.unsynced, keep)
-	f.unsynced = nil
+	before := bytes.Clone(f.durable)
+	b := before
+	switch {
+	case failed == nil:
+		b = replay(bytes.Clone(before), f.unsynced, all)
+	case f.fs.random.IntN(2) == 0:
+		b = replay(bytes.Clone(before), f.unsynced, f.fs.random.IntN(all+1))
+	default:
+		b = f.somePages(f.fs.random)
+	}
+	f.durable, f.unsynced = f.withoutLost(b), nil
 	if failed != nil {
+		f.loseLocked(before)
+	}
+	if failed != nil && !errors.Is(failed, ErrSilent) {
 		return pathError("sync", f.name, failed)
 	}
+	return nil
+}
+
+// DropCache has the file show what is on disk and what was changed since its last Sync.
+func (f *file) DropCache() error {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	if err := f.usableLocked("drop", false); err != nil {
+		return err
+	}
+	f.dropLocked()
 	return nil
 }
 
