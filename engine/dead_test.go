@@ -237,6 +237,8 @@ func TestAFreezeStopsACompact(t *testing.T) {
 		db := inMemory(t, Options{FS: fs})
 		mustExec(t, db, "create collection c (s text)")
 		putBig(t, db, 1, 100)
+		db.Close()
+		db = reopen(t, Options{FS: fs}) // its own file is none that had the other's name
 		release := make(chan bool)
 		writes := 0
 		fs.Hook(func(op crashfs.Op, name string) error {

@@ -181,6 +181,12 @@ func Open(path string, o Options) (*DB, error) {
 		return nil, errHeadless()
 	}
 	db.beginFeed()
+	if o.Feed != nil {
+		o.Feed.Opened(log.OnDisk())
+	}
+	if !o.ReadOnly {
+		db.failed = log.Err()
+	}
 	return db, nil
 }
 
@@ -202,7 +208,7 @@ func (db *DB) walOptions() wal.Options {
 		Failed: db.storageFailed,
 	}
 	if db.opts.Feed != nil {
-		o.Synced = db.opts.Feed.Synced
+		o.Settled, o.Synced = db.opts.Feed.Settled, db.opts.Feed.Synced
 	}
 	return o
 }
@@ -236,7 +242,8 @@ func (db *DB) writable() error {
 }
 
 // Freeze refuses writes with fail.Frozen from here on and returns the change the database stands at, once every write
-// answered before is on disk. Reads go on. Graphs of vectors are saved before, so that an image has them.
+// answered before is on disk. Reads go on. Graphs of vectors are saved before, so that an image has them, and the file is
+// marked as one closed in order.
 func (db *DB) Freeze() (seq uint64, err error) {
 	db.saveGrown(grownIdle)
 	db.writer.Lock()
@@ -256,7 +263,13 @@ func (db *DB) Freeze() (seq uint64, err error) {
 	if db.opts.ReadOnly {
 		return seq, nil
 	}
-	return seq, db.log.Sync()
+	if err := db.log.Sync(); err != nil {
+		return seq, err
+	}
+	db.writer.Lock() // it may have been thawed meanwhile
+	defer db.writer.Unlock()
+	db.log.Mark()
+	return seq, nil
 }
 
 // Thaw takes writes again.

@@ -11,8 +11,8 @@ import (
 // Feed keeps the changes of a database for those who follow it. It is told what the file holds as it is opened, and of
 // every block from then on, in the order of the file.
 //
-// Its methods run under the database's exclusive lock, but for Synced, Rewriting and Abandoned. They must be quick, and may call
-// nothing of the database.
+// Its methods run under the database's exclusive lock, but for Settled, Synced, Rewriting and Abandoned. They must be quick,
+// and may call nothing of the database.
 type Feed interface {
 	// Begin is called once, first: the file begins with an image as of the change seq, with these collections in it.
 	Begin(db *DB, seq uint64, collections []Collection)
@@ -22,6 +22,12 @@ type Feed interface {
 	Relocated(segment int, memory []byte)
 	// Undone takes back the blocks from a ticket on: they could not be written, and nothing lands any more.
 	Undone(first wal.Ticket)
+	// Opened is called once the file has been replayed: of its blocks, those that end at or before an offset in it are
+	// known to be on disk.
+	Opened(onDisk int64)
+	// Settled tells that the blocks up to a ticket are as durable as their writers are told: in the file, and on disk
+	// where the policy is always. It is called under the log's lock, maybe before Landed is with that block.
+	Settled(last wal.Ticket)
 	// Synced tells that the blocks up to a ticket are on disk, and so is what was in the file as it was opened. It is
 	// called under the log's lock.
 	Synced(last wal.Ticket)

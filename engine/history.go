@@ -130,6 +130,24 @@ func (db *DB) Stands(seq uint64, of []byte) (Standing, error) {
 	return Before, nil
 }
 
+// HistoryAt is the history that a change the database holds was made in.
+func (db *DB) HistoryAt(seq uint64) string {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	return db.historyAtLocked(seq)
+}
+
+func (db *DB) historyAtLocked(seq uint64) string {
+	n := len(db.left)
+	for n > 0 && seq <= db.left[n-1].at {
+		n--
+	}
+	if n == len(db.left) {
+		return db.historyText
+	}
+	return db.left[n].String()
+}
+
 // standsApartLocked is Stands for another history than the database's own.
 func (db *DB) standsApartLocked(seq uint64, h history) Standing {
 	at, found := uint64(0), false

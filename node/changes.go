@@ -47,6 +47,9 @@ func (c *call) changes() http1.Answer {
 		return c.answerCursor(err)
 	}
 	headers := withType(positionHeaders(c.tenant.db.Position()), ndjson)
+	if err := c.tenant.feed.CoverHistory(); err != nil { // which the cursor on this page is of
+		return c.answerCursor(err)
+	}
 	headers = append(headers, http1.Header{Name: nextName, Value: strconv.AppendUint(nil, p.next, 10)})
 	return http1.Answer{Status: 200, Headers: headers, Body: p.body}
 }

@@ -86,11 +86,11 @@ func (s *stream) close() {
 // begin finds the collection, and where the stream goes on: behind the change since where the changes from there on are
 // at hand, and otherwise with a seed.
 func (s *stream) begin(since uint64, resumes bool) error {
-	return s.tenant.db.View(s.ctx, func(v *engine.View) error {
+	return s.tenant.db.SettledView(s.ctx, func(v *engine.View) error {
 		s.seq, s.history = v.Seq, v.History
 		s.collection = s.feed.Collection(s.shape.collection, v.Seq)
 		if resumes && s.canFollow(v, since) {
-			s.seq = since
+			s.seq, s.history, s.event = since, v.HistoryAt(since), nil
 			return s.shape.in(v).check()
 		}
 		return s.seed(v)

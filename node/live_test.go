@@ -276,9 +276,11 @@ func TestStreamsAreCountedApart(t *testing.T) {
 	r.want(200, "GET", "/t/x/c", "")
 }
 
-func TestAStreamSaysThatItIsAliveAndMovesTheCursor(t *testing.T) {
+// inBubble runs a test of a node in virtual time, with pipes for connections.
+func inBubble(t *testing.T, c Config, test func(r *running)) {
 	synctest.Test(t, func(t *testing.T) {
-		n, err := New(Config{Dir: "/data", FS: crashfs.New(1), AdminToken: adminToken})
+		c.Dir, c.AdminToken = "/data", adminToken
+		n, err := New(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +292,17 @@ func TestAStreamSaysThatItIsAliveAndMovesTheCursor(t *testing.T) {
 			p.made <- theirs
 			return ours, nil
 		}}}
-		r := &running{Node: n, t: t, url: "http://x", client: client}
+		test(&running{Node: n, t: t, url: "http://x", client: client})
+		client.CloseIdleConnections()
+		if err := n.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		<-served
+	})
+}
+
+func TestAStreamSaysThatItIsAliveAndMovesTheCursor(t *testing.T) {
+	inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
 		r.fill("x", 1)
 		w := r.watch("/t/x/c/changes")
 		w.next()
@@ -310,15 +322,10 @@ func TestAStreamSaysThatItIsAliveAndMovesTheCursor(t *testing.T) {
 			r.insert("x", 1, 1)
 		}
 		time.Sleep(2 * time.Minute)
-		if open := n.streaming.Load(); open != 0 {
+		if open := r.streaming.Load(); open != 0 {
 			t.Errorf("%d streams are open that nobody reads", open)
 		}
 		w.stop()
-		client.CloseIdleConnections()
-		if err := n.Shutdown(t.Context()); err != nil {
-			t.Error(err)
-		}
-		<-served
 	})
 }
 

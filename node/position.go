@@ -112,7 +112,8 @@ func (c *call) behind(why string) error {
 		": change " + strconv.FormatUint(p.after, 10) + " of " + of + " " + why}
 }
 
-// await holds a read until the tenant stands where the request wants it.
+// await holds a read until the tenant stands where the request wants it, with a change that is as durable as its writer is
+// told.
 func (c *call) await() error {
 	p := &c.position
 	if !p.named {
@@ -124,11 +125,11 @@ func (c *call) await() error {
 	}
 	var timer *time.Timer
 	for {
-		moved := c.tenant.feed.Moved(replication.Landed)
+		moved := c.tenant.feed.Moved(replication.Settled)
 		switch stands, err := c.tenant.db.Stands(p.after, p.history); {
 		case err != nil:
 			return err
-		case stands == engine.Holds:
+		case stands == engine.Holds && p.after <= c.tenant.feed.End(replication.Settled):
 			return nil
 		case stands == engine.Apart:
 			return c.behind("is of a branch that this copy is not on")

@@ -37,6 +37,7 @@ type shape struct {
 type advance struct {
 	from, to uint64
 	event    []byte // nil where nothing of it concerns the shape
+	end      error  // why there are no events any more, nil where there are
 }
 
 // maxShared is the most bytes of an event that a shape keeps for other streams.

@@ -33,14 +33,15 @@ type stream struct {
 
 	collection uint64 // its number
 	seq        uint64 // the change up to which the client knows everything
-	history    string
+	history    string // that seq was of as the stream began
 	told       uint64 // seq as the client last heard of it
 	sentAt     time.Time
 
 	out    *http1.Writer
 	waiter replication.Waiter
 	ids    []int64
-	event  []byte // to be sent; nil where there is none
+	event  []byte   // to be sent; nil where there is none
+	held   *advance // to be sent once what it tells is as durable as its writer is told; nil where there is none
 }
 
 // run sends events until the client leaves or the stream is to end, which the last event says why.
@@ -59,9 +60,10 @@ func (s *stream) run(out *http1.Writer) error {
 	}
 	for {
 		end := s.ending() // asked first, so that what came before it is sent
-		moved, err := s.follow()
+		settled := s.feed.End(replication.Settled)
+		moved, err := s.follow(settled)
 		if err == nil && !moved {
-			if err = end; err == nil && s.feed.Await(&s.waiter, s.seq) {
+			if err = end; err == nil && s.feed.Await(&s.waiter, settled) {
 				err = s.wait()
 			}
 		}
@@ -70,7 +72,7 @@ func (s *stream) run(out *http1.Writer) error {
 		case errors.Is(err, errUnsent), s.ctx.Err() != nil:
 			return err
 		default:
-			s.event = s.appendError(s.newEvent("error"), err)
+			s.event = s.appendError(s.newEvent("error", s.tenant.db.HistoryAt(s.seq)), err)
 			return s.send()
 		}
 	}
@@ -104,17 +106,27 @@ func (s *stream) wait() error {
 	}
 	s.event = append(make([]byte, 0, usualEvent), ":\n"...)
 	if s.told != s.seq { // an id without data moves the client's cursor and is no event
-		s.event = s.appendID(s.event)
+		s.event, s.told = s.appendID(s.event, s.tenant.db.HistoryAt(s.seq)), s.seq
 	}
 	s.event = append(s.event, '\n')
 	return s.send()
 }
 
-// follow sends what has happened to the shape since s.seq. moved tells that something has, to whatever collection.
-func (s *stream) follow() (moved bool, err error) {
-	next, err := s.next()
-	if err != nil || next == nil {
-		return false, err
+// follow sends what has happened to the shape since s.seq, once that is settled; settled is the last change that is. moved
+// reports whether something has been, to whatever collection.
+func (s *stream) follow(settled uint64) (moved bool, err error) {
+	next := s.held
+	if s.held = nil; next == nil || !s.isThere(next) {
+		if next, err = s.next(); err != nil || next == nil {
+			return false, err
+		}
+	}
+	if next.to > settled {
+		s.held = next
+		return false, nil
+	}
+	if next.end != nil {
+		return false, next.end
 	}
 	s.seq = next.to
 	if next.event == nil {
@@ -123,6 +135,9 @@ func (s *stream) follow() (moved bool, err error) {
 	s.event, s.told = next.event, next.to
 	return true, s.send()
 }
+
+// isThere reports whether the tenant has what an advance tells, or has taken it back since it could not be written.
+func (s *stream) isThere(a *advance) bool { return a.to <= s.feed.End(replication.Landed) }
 
 // next is the advance from s.seq on, nil where nothing has happened since. What another stream of the shape has found out
 // is taken from there.
@@ -137,23 +152,24 @@ func (s *stream) next() (*advance, error) {
 	}
 	from := s.seq
 	moved, err := s.changed()
-	if err != nil || !moved {
-		s.seq = from // of what came behind, the client has been told nothing
-		return nil, err
+	next := &advance{from: from, to: s.seq, event: s.event, end: err}
+	s.seq, s.event = from, nil // of what came behind, the client has been told nothing
+	if err != nil {
+		return next, nil
 	}
-	next := &advance{from: from, to: s.seq, event: s.event}
-	s.event = nil
+	if !moved {
+		return nil, nil
+	}
 	if s.shape.uses.Load() > 1 && cap(next.event) <= maxShared {
 		s.shape.last.Store(next)
 	}
 	return next, nil
 }
 
-// taken is the advance from s.seq on, where another stream of the shape has found it out. One to where the tenant does not
-// stand any more, since it could not be written, is none.
+// taken is the advance from s.seq on, where another stream of the shape has found it out.
 func (s *stream) taken() *advance {
 	last := s.shape.last.Load()
-	if last == nil || last.from != s.seq || last.to > s.feed.End(replication.Landed) {
+	if last == nil || last.from != s.seq || !s.isThere(last) {
 		return nil
 	}
 	return last
@@ -171,6 +187,7 @@ func (s *stream) changed() (moved bool, err error) {
 	case err != nil:
 		return false, err
 	case changed.Dropped:
+		s.seq = changed.Seq
 		return false, s.dropped()
 	case changed.Seq == s.seq:
 		return false, nil
@@ -188,6 +205,7 @@ func (s *stream) changed() (moved bool, err error) {
 		case err != nil:
 			return err
 		case more.Dropped:
+			s.seq = v.Seq
 			return s.dropped()
 		}
 		schema := changed.Schema || more.Schema
@@ -217,12 +235,12 @@ func (s *stream) dropped() error {
 
 // seed makes the event of all rows of the shape.
 func (s *stream) seed(v *engine.View) error {
+	s.seq = v.Seq
 	collection := s.feed.Collection(s.shape.collection, v.Seq)
 	if s.collection != 0 && collection != s.collection {
 		return s.dropped()
 	}
-	s.seq = v.Seq
-	event := appendNumber(append(s.newEvent("seed"), '{'), "seq", int64(v.Seq))
+	event := appendNumber(append(s.newEvent("seed", v.HistoryAt(v.Seq)), '{'), "seq", int64(v.Seq))
 	event, err := s.shape.in(v).appendAll(append(event, `,"rows":`...))
 	if err != nil {
 		return err
@@ -234,7 +252,7 @@ func (s *stream) seed(v *engine.View) error {
 // change makes the event of what became of the documents s.ids.
 func (s *stream) change(v *engine.View, schema bool) error {
 	s.seq = v.Seq
-	event := appendNumber(append(s.newEvent("change"), '{'), "seq", int64(v.Seq))
+	event := appendNumber(append(s.newEvent("change", v.HistoryAt(v.Seq)), '{'), "seq", int64(v.Seq))
 	event = append(event, `,"puts":[`...)
 	outside, rows := s.ids[:0], s.shape.in(v)
 	puts := len(event)
@@ -270,16 +288,15 @@ func (s *stream) change(v *engine.View, schema bool) error {
 	return nil
 }
 
-// newEvent begins an event whose data comes next.
-func (s *stream) newEvent(name string) []byte {
+// newEvent begins an event whose data comes next. history is that of the change s.seq.
+func (s *stream) newEvent(name, history string) []byte {
 	event := append(append(append(make([]byte, 0, usualEvent), "event: "...), name...), '\n')
-	return append(s.appendID(event), "data: "...)
+	return append(s.appendID(event, history), "data: "...)
 }
 
 // appendID appends the line that tells the client its cursor.
-func (s *stream) appendID(dst []byte) []byte {
-	s.told = s.seq
-	return append(appendCursor(append(dst, "id: "...), s.seq, s.history), '\n')
+func (s *stream) appendID(dst []byte, history string) []byte {
+	return append(appendCursor(append(dst, "id: "...), s.seq, history), '\n')
 }
 
 func (s *stream) appendError(event []byte, err error) []byte {

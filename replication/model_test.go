@@ -282,7 +282,7 @@ func (m *model) check(t *rapid.T) {
 	if seq != uint64(len(m.all)) {
 		t.Fatalf("the database stands at change %d, want %d", seq, len(m.all))
 	}
-	if m.End(Landed) != seq || m.First() > m.first || m.End(Durable) > seq {
+	if m.End(Landed) != seq || m.End(Settled) != seq || m.First() > m.first || m.End(Durable) > seq {
 		t.Fatalf("the feed has %d to %d, on disk to %d; want %d to %d", m.First(), m.End(Landed), m.End(Durable), m.first, seq)
 	}
 	if m.policy.Always && m.wrote && m.End(Durable) != seq && !m.failed {

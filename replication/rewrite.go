@@ -63,7 +63,7 @@ func (f *Feed) Rewritten(segments [][]byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := f.rewrite.image
-	f.spans, f.inherited = f.rewrite.kept, false
+	f.spans, f.onDisk = f.rewrite.kept, allOnDisk
 	f.rewrite = rewrite{}
 	f.own, f.first = 0, before
 	for i := range f.spans {

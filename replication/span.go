@@ -75,13 +75,22 @@ func (f *Feed) relocate(segment int, memory []byte) {
 
 // covered is how many blocks of s are known to be on disk.
 func (f *Feed) covered(s *span) int {
+	n, end := 0, int64(s.start)
 	switch {
-	case s.ticket == 0 && f.inherited, s.ticket > f.synced:
+	case s.ticket > f.synced:
 		return 0
-	case s.ticket == 0:
+	case s.ticket > 0:
+		return min(s.blocks, int(f.synced-s.ticket)+1)
+	case s.own || end+int64(len(s.data)) <= f.onDisk:
 		return s.blocks
 	}
-	return min(s.blocks, int(f.synced-s.ticket)+1)
+	s.each(s.blocks, func(_ uint64, r engine.Record) bool {
+		if end += int64(len(r)); end <= f.onDisk {
+			n++
+		}
+		return end < f.onDisk
+	})
+	return n
 }
 
 // durableSpans is how many spans have a block that is on disk.

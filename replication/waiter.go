@@ -1,20 +1,20 @@
 package replication
 
-// Waiter is somebody who waits for blocks to land and cannot wait on a channel, as Moved has them do.
+// Waiter is somebody who waits for blocks to settle and cannot wait on a channel, as Moved has them do.
 type Waiter struct {
-	// Wake is called as a block lands. It runs under the database's lock, so it must be quick and may call nothing of the
+	// Wake is called as blocks settle. It runs under the log's lock, so it must be quick and may call nothing of the
 	// database or the feed.
 	Wake func()
 
 	at int // in Feed.waiters, from 1; 0 where it does not wait
 }
 
-// Await has w woken, once, as soon as the last block that has landed does not end at the change since. Where that is so
-// already it answers false, and w is not woken.
+// Await has w woken, once, as soon as the last block that is settled does not end at the change since, or as blocks that
+// landed are taken back. Where it does not already, Await answers false, and w is not woken.
 func (f *Feed) Await(w *Waiter, since uint64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.landed != since {
+	if f.settled != since {
 		return false
 	}
 	if w.at == 0 {

@@ -4,11 +4,10 @@ import "testing"
 
 func TestAWaiterIsWokenOncePerWait(t *testing.T) {
 	f := New(DefaultKeep)
-	landed := func() {
+	settled := func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.landed++
-		f.wake(Landed)
+		f.settle(f.settled + 1)
 	}
 	woken := make([]int, 3)
 	waiters := make([]Waiter, len(woken))
@@ -31,23 +30,23 @@ func TestAWaiterIsWokenOncePerWait(t *testing.T) {
 			}
 		}
 	}
-	expect("nothing landed", 0, 0, 0)
+	expect("nothing settled", 0, 0, 0)
 	f.Leave(&waiters[0]) // the last one takes its place
 	f.Leave(&waiters[0])
-	landed()
+	settled()
 	expect("who left is not woken", 0, 1, 1)
-	landed()
+	settled()
 	expect("who does not wait is not woken", 0, 1, 1)
 	if f.Await(&waiters[1], 1) {
 		t.Error("change 2 is not seen")
 	}
-	landed()
+	settled()
 	expect("who was told is not woken", 0, 1, 1)
 	if !f.Await(&waiters[2], 3) || !f.Await(&waiters[0], 3) {
 		t.Error("there is something behind change 3")
 	}
 	f.Leave(&waiters[2])
-	landed()
+	settled()
 	expect("the others wait on", 1, 1, 1)
 	if len(f.waiters) != 0 {
 		t.Errorf("%d wait", len(f.waiters))

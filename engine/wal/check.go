@@ -10,9 +10,9 @@ import (
 // Report is what Check found.
 type Report struct {
 	Size    int64 // of the file, in bytes
-	Records int   // whole ones
+	Records int   // whole ones, without the log's own
 	Damage  []Damage
-	// Torn is how many bytes at the end are a record cut short, which Open would cut off.
+	// Torn is how many bytes at the end are records that did not all reach the disk, which Open would cut off.
 	Torn int64
 }
 
@@ -78,8 +78,10 @@ func (c *checker) run() {
 			if err := checkKind(h, off); err != nil {
 				c.damaged(off, h.end(off), 0, err)
 			} else {
-				c.report.Records++
-				c.visit(off, Kind(h.kind), c.data[off+HeaderSize:h.end(off)], nil)
+				if h.kind != mark {
+					c.report.Records++
+					c.visit(off, h.kind, c.data[off+HeaderSize:h.end(off)], nil)
+				}
 			}
 			off = h.end(off)
 		default:

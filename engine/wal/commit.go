@@ -43,15 +43,15 @@ func (l *Log) Commit(t Ticket) error {
 	return nil
 }
 
-// Sync writes everything staged so far and returns once the file is on disk, whatever the policy, with what a process
-// that was killed may have left unsynced. A log open for reading has nothing to sync.
+// Sync writes everything staged so far and returns once the file is on disk, whatever the policy. A log open for reading
+// has nothing to sync.
 func (l *Log) Sync() error {
 	if l.opts.ReadOnly {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for t := l.staged.ticket; l.synced.ticket < t || l.inherited; {
+	for t := l.staged.ticket; l.synced.ticket < t; {
 		switch {
 		case l.err != nil:
 			return l.failedLocked()
@@ -105,6 +105,7 @@ func (l *Log) leadLocked(sync bool) {
 		return
 	}
 	l.written = to
+	l.marked = l.marked && len(group) == 0
 	if sync {
 		l.syncedLocked(to)
 	}
@@ -116,7 +117,6 @@ func (l *Log) syncedLocked(to position) {
 	if l.synced.ticket <= to.ticket {
 		l.synced = to
 	}
-	l.inherited = false
 	l.opts.Synced(l.synced.ticket)
 }
 
@@ -141,6 +141,7 @@ func (l *Log) settleLocked() {
 		end = l.synced
 	}
 	l.settled.Store(uint64(end.ticket))
+	l.opts.Settled(end.ticket)
 	if l.dirty != nil && l.synced.ticket < l.written.ticket {
 		select {
 		case l.dirty <- struct{}{}:

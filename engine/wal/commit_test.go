@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -205,7 +206,7 @@ func TestAnIntervalSyncsBehindTheWritersAndOnlyWhenThereIsSomething(t *testing.T
 		}
 		list, err := words(fs.CrashKeeping(func(int) int { return 0 }), Options{})
 		if err != nil || len(list) != 10 {
-			t.Fatalf("a crash after the sync found %q, %v", list, err)
+			t.Fatalf("a crash after the open found %q, %v", list, err)
 		}
 	})
 }
@@ -239,37 +240,43 @@ func TestAnIntervalsFailedSyncStopsWrites(t *testing.T) {
 	})
 }
 
-func TestASyncCoversWhatAKilledProcessLeftUnsynced(t *testing.T) {
+func TestAnOpenPutsOnDiskWhatAKilledProcessLeftUnsynced(t *testing.T) {
 	fs, killed := create(t, Options{})
 	if err := killed.Commit(killed.Stage(Block, room("written"))); err != nil {
 		t.Fatal(err)
 	}
+	syncs := fs.Count(crashfs.Sync)
 	l, err := Open(file, Options{FS: fs}, func(Kind, []byte, int, int) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	syncs := fs.Count(crashfs.Sync)
 	for range 2 {
 		if err := l.Sync(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if n := fs.Count(crashfs.Sync) - syncs; n != 1 {
-		t.Fatalf("%d syncs, want 1 for what was inherited and none more", n)
+		t.Fatalf("%d syncs, want 1 for what was left and none more", n)
 	}
 	list, err := words(fs.CrashKeeping(func(int) int { return 0 }), Options{})
 	if err != nil || !slices.Equal(list, []string{"written"}) {
-		t.Fatalf("a crash after the sync found %q, %v", list, err)
+		t.Fatalf("a crash after the open found %q, %v", list, err)
 	}
 }
 
 func TestADatabaseThatWasOnlyReadClosesWithoutASync(t *testing.T) {
 	data, _ := sample(t)
 	fs := store(t, data)
-	ops := fs.Ops()
+	if _, err := words(fs, Options{}); err != nil { // which closes it in order
+		t.Fatal(err)
+	}
+	ops, closed := fs.Ops(), stored(t, fs)
 	if _, err := words(fs, Options{Sync: Policy{Always: true}}); err != nil || fs.Ops() != ops {
 		t.Fatalf("%d operations, %v", fs.Ops()-ops, err)
+	}
+	if !bytes.Equal(stored(t, fs), closed) {
+		t.Fatal("the file was changed")
 	}
 }
 

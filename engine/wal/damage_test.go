@@ -16,7 +16,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// sample is a small file: an image of two words, then three blocks. ends are the offsets behind each record.
+// sample is a small file that a process left which was killed: an image of two words, then three blocks. ends are the
+// offsets behind each record.
 func sample(t testing.TB) (data []byte, ends []int64) {
 	t.Helper()
 	fs := crashfs.New(1)
@@ -32,9 +33,7 @@ func sample(t testing.TB) (data []byte, ends []int64) {
 		l.Stage(Block, room(word))
 		ends = append(ends, l.Size())
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kill(t, l)
 	return stored(t, fs), ends
 }
 
@@ -142,7 +141,7 @@ func TestAFlippedByteInAnImageIsReportedThoughNothingFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := stored(t, fs)
-	for off := range data {
+	for off := range data[:l.Size()-HeaderSize] { // in the mark behind it, it is what a crash may leave
 		flipped := bytes.Clone(data)
 		flipped[off] ^= 0x04
 		wantDamaged(t, fmt.Sprintf("byte %d flipped", off), flipped)
@@ -255,9 +254,7 @@ func TestACopyOfARecordInsideATornDocumentIsNoRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Stage(Block, append(make([]byte, HeaderSize), bytes.Repeat(copied, 5)...))
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kill(t, l)
 	torn := stored(t, fs)
 	wantCut(t, "a torn document that holds records", torn[:len(torn)-1], sampleWords)
 }
@@ -274,7 +271,7 @@ func TestWhatIsNoFileOfThisVersionIsRefusedByName(t *testing.T) {
 	}
 	kind := bytes.Clone(data)
 	rec := room("of the future")
-	seal(rec, Kind(9), checksum(rec[HeaderSize:]), header.salt, ends[3])
+	seal(rec, Kind(9), checksum(rec[HeaderSize:]), header.salt, ends[3], unknown)
 	kind = append(kind, rec...)
 	for _, c := range []struct {
 		name, want string
@@ -371,7 +368,7 @@ func FuzzOpen(f *testing.F) {
 			if fail.KindOf(err) != fail.Damaged || !bytes.Equal(stored(t, fs), data) {
 				t.Fatalf("refused with %v, or changed", err)
 			}
-		} else if kept := stored(t, fs); !bytes.HasPrefix(data, kept) {
+		} else if kept := stored(t, fs); !bytes.HasPrefix(data, kept[:len(kept)-HeaderSize]) { // less the mark
 			t.Fatal("what is kept is no prefix of what was there")
 		} else if again, err := words(fs, Options{}); err != nil || !slices.Equal(again, list) {
 			t.Fatalf("opened again: %q, %v, want %q", again, err, list)
@@ -384,4 +381,92 @@ func FuzzOpen(f *testing.F) {
 			end = offset + int64(len(payload))
 		})
 	})
+}
+
+// paged is a file of four pages and more that a process left which was killed: blocks of about a thousand bytes, of which
+// the first two were synced before the third was staged, and no other since. ends are the offsets behind each record.
+func paged(t *testing.T) (data []byte, ends []int64, words []string) {
+	t.Helper()
+	fs, l := create(t, Options{})
+	for i := range 20 {
+		words = append(words, fmt.Sprintf("%d-%s", i, strings.Repeat("x", 900+i)))
+		l.Stage(Block, room(words[i]))
+		ends = append(ends, l.Size())
+		if i == 1 {
+			if err := l.Sync(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	kill(t, l)
+	return stored(t, fs), ends, words
+}
+
+// TestPagesThatNeverReachedTheDiskAreCutOff has whole records behind a page that was not written: where they say that it
+// was, or it does not look like one, the file is corrupt.
+func TestPagesThatNeverReachedTheDiskAreCutOff(t *testing.T) {
+	data, ends, all := paged(t)
+	// A page that was never written has what it held when the file was synced last, and zeros from there on.
+	lost := func(page int) []byte {
+		b := bytes.Clone(data)
+		clear(b[max(int64(page)*pageSize, ends[1]) : (page+1)*pageSize])
+		return b
+	}
+	before := func(off int64) int {
+		return len(all[:slices.IndexFunc(ends, func(end int64) bool { return end > off })])
+	}
+	for page := range 3 {
+		from := max(int64(page)*pageSize, ends[1])
+		wantCut(t, fmt.Sprintf("page %d lost", page), lost(page), all[:before(from)])
+	}
+	flip := func(at int64) []byte {
+		b := bytes.Clone(data)
+		b[at] ^= 0x10
+		return b
+	}
+	wantDamaged(t, "a byte flipped in what was synced", flip(ends[0]+50))
+	wantDamaged(t, "a byte flipped in what may not have been", flip(ends[10]+50))
+	zeros := bytes.Clone(data)
+	clear(zeros[ends[10]+100 : ends[10]+200])
+	wantDamaged(t, "zeros that end in no page's end", zeros)
+	synced := bytes.Clone(data)
+	clear(synced[ends[0]:ends[1]])
+	wantDamaged(t, "a record of what was synced lost", synced)
+
+	// Once a record says that all before it was on disk, a page of that is not lost to a crash.
+	fs := store(t, data)
+	l, err := Open(file, Options{FS: fs}, func(Kind, []byte, int, int) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	l.Stage(Block, room("and one more"))
+	kill(t, l)
+	data = stored(t, fs)
+	wantDamaged(t, "a page lost that was on disk", lost(2))
+}
+
+// TestAFileClosedInOrderLosesNothingSilently changes each byte of one: only in its mark is that what a crash may leave.
+func TestAFileClosedInOrderLosesNothingSilently(t *testing.T) {
+	data, _ := sample(t)
+	fs := store(t, data)
+	if _, err := words(fs, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	closed := stored(t, fs)
+	if len(closed) != len(data)+HeaderSize {
+		t.Fatalf("closing it added %d bytes", len(closed)-len(data))
+	}
+	for off := range closed {
+		flipped := bytes.Clone(closed)
+		flipped[off] ^= 0x10
+		name := fmt.Sprintf("byte %d flipped", off)
+		if off < len(data) {
+			wantDamaged(t, name, flipped)
+		} else {
+			wantCut(t, name, flipped, sampleWords)
+		}
+	}
 }

@@ -23,16 +23,19 @@ func (l *Log) syncBehind() {
 	}
 }
 
-// SyncWritten syncs what is written by now, whatever the policy, without the turn: writers go on meanwhile. Of a log
-// open for reading it syncs what a process before this one may have left.
+// SyncWritten syncs what is written by now, whatever the policy, without the turn: writers go on meanwhile. A log open
+// for reading has nothing to sync.
 func (l *Log) SyncWritten() error {
+	if l.opts.ReadOnly {
+		return nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	file, to := l.file, l.written
-	if l.synced.ticket >= to.ticket && !l.inherited {
+	if l.synced.ticket >= to.ticket {
 		return nil
 	}
-	if l.err != nil && !l.opts.ReadOnly {
+	if l.err != nil {
 		return l.err
 	}
 	l.mu.Unlock()
@@ -44,9 +47,7 @@ func (l *Log) SyncWritten() error {
 	switch {
 	case l.file != file:
 		return nil // a rewrite has put a synced file in its place
-	case err != nil && l.opts.ReadOnly:
-		return storageError("synced", err)
-	case l.err != nil && !l.opts.ReadOnly:
+	case l.err != nil:
 		return l.err // writes have stopped already
 	case err != nil:
 		l.failLocked(storageError("synced", err))

@@ -11,8 +11,9 @@
 //
 // Locks: Log.mu guards the fields of Log and is held for no I/O but Snapshot's opening of the file. Whoever reads or
 // replaces the end of the file also has the turn (Log.busy), which is handed on with Log.free. Options.Failed is called
-// with neither, so it may take the engine's lock; Options.Synced is called with Log.mu; the engine may call Stage, Size, Err, Snapshot and Rewrite's methods
-// under its own lock, but not Commit, Sync or Close, which may have to wait for Failed.
+// with neither, so it may take the engine's lock; Options.Settled and Synced are called with Log.mu; the engine may call
+// Stage, Size, Err, Mark, Snapshot and Rewrite's methods under its own lock, but not Commit, Sync or Close, which may
+// have to wait for Failed. A disk's own lock is held for one sync, and while it is no other is taken.
 package wal
 
 import (
@@ -43,9 +44,11 @@ type Options struct {
 	// Commits fail, but only after Failed has returned, so that it can undo them before anyone hears of it. It is
 	// called without locks, on the goroutine of a Commit or Sync, of Close, or of the log's own.
 	Failed func(first Ticket, err error)
-	// Synced is told of each sync that succeeded: everything up to the record of ticket is on disk, with all that the
-	// file held as it was opened. It is called under the log's lock, so it must be quick and may not call the log.
-	Synced func(last Ticket)
+	// Settled is called as records are as durable as the policy has Commit wait for, up to that of ticket. Synced is
+	// called with each sync that succeeded: everything up to the record of ticket is on disk, with all that the file held
+	// as it was opened. Both are called under the log's lock, so they must be quick and may not call the log.
+	Settled func(last Ticket)
+	Synced  func(last Ticket)
 }
 
 func (o Options) withDefaults() Options {
@@ -57,6 +60,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Failed == nil {
 		o.Failed = func(Ticket, error) {}
+	}
+	if o.Settled == nil {
+		o.Settled = func(Ticket) {}
 	}
 	if o.Synced == nil {
 		o.Synced = func(Ticket) {}
@@ -75,15 +81,15 @@ type Log struct {
 	free sync.Cond // broadcast when the turn is free, a ticket settled, or the log failed
 	busy bool      // someone has the turn: to write, cut or replace the file
 
-	file    vfs.File
+	file    *disk
 	salt    uint32
 	pending [][]byte // staged records that are not written, in order
 	spare   [][]byte // the slice to hold the next ones
 	staged  position // the end of what is staged
 	written position // the end of what is in the file
 	synced  position // the end of what is on disk
-	// inherited tells that a process before this one may have written what it never synced.
-	inherited bool
+	marked  bool     // the last record written is a mark
+	closed  bool     // the file was closed in order, or is new
 
 	err       error         // why the log takes no more; nil while it does
 	first     Ticket        // the first ticket lost, where err is a storage failure
@@ -109,7 +115,7 @@ type position struct {
 
 // newLog is a log over f, which has size bytes.
 func newLog(path string, o Options, f vfs.File, salt uint32, size int64) *Log {
-	l := &Log{path: path, opts: o, file: f, salt: salt, undone: make(chan struct{}), stop: make(chan struct{})}
+	l := &Log{path: path, opts: o, file: &disk{File: f}, salt: salt, closed: true, undone: make(chan struct{}), stop: make(chan struct{})}
 	l.free.L = &l.mu
 	l.staged.offset, l.written.offset, l.synced.offset = size, size, size
 	l.close = sync.OnceValue(l.closeOnce)
@@ -129,7 +135,7 @@ func newLog(path string, o Options, f vfs.File, salt uint32, size int64) *Log {
 // Stage does no I/O and may be called after a failure, which its Commit then reports. A payload past MaxPayload is a
 // mistake of the caller and panics.
 func (l *Log) Stage(kind Kind, rec []byte) Ticket {
-	if n := len(rec) - HeaderSize; n < 0 || n > MaxPayload || !kind.known() {
+	if n := len(rec) - HeaderSize; n < 0 || n > MaxPayload || !kind.staged() {
 		panic("wal: staged what is no record")
 	}
 	body := checksum(rec[HeaderSize:])
@@ -139,7 +145,7 @@ func (l *Log) Stage(kind Kind, rec []byte) Ticket {
 	if l.err != nil {
 		return l.staged.ticket
 	}
-	seal(rec, kind, body, l.salt, l.staged.offset)
+	seal(rec, kind, body, l.salt, l.staged.offset, l.synced.offset)
 	l.pending = append(l.pending, rec)
 	l.staged.offset += int64(len(rec))
 	return l.staged.ticket
@@ -160,16 +166,13 @@ func (l *Log) Err() error {
 	return l.err
 }
 
-// Close writes and syncs what is staged and lets go of the file. It answers what the sync answers, or the failure the
-// log had before. It may be called again, by several at once, and answers the same.
+// Close writes and syncs what is staged, marks the file as closed in order and lets go of it. It answers what the sync
+// answers, or the failure the log had before. It may be called again, by several at once, and answers the same.
 func (l *Log) Close() error { return l.close() }
 
 func (l *Log) closeOnce() error {
 	close(l.stop)
 	l.stopped.Wait()
-	l.mu.Lock()
-	l.inherited = false // not ours to wait for: a database that was only read closes without a sync
-	l.mu.Unlock()
 	err := l.Sync()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,6 +180,7 @@ func (l *Log) closeOnce() error {
 		l.free.Wait()
 	}
 	if l.err == nil {
+		l.markLocked()
 		// What was staged since the sync goes unanswered, like a write that came after the close.
 		l.err = fail.New(fail.Closed, "the database is closing")
 		l.told = true

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 
@@ -11,6 +12,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // room is a payload behind the room a record's header takes.
 func room(payload string) []byte { return append(make([]byte, HeaderSize), payload...) }
+
+// kill writes and syncs what is staged and leaves the file as a process that is killed then does.
+func kill(t testing.TB, l *Log) {
+	t.Helper()
+	if err := errors.Join(l.Sync(), l.file.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
 
 func contents(t *testing.T, path string, o Options) []string {
 	t.Helper()

@@ -53,11 +53,14 @@ func Create(path string, o Options, records ...Record) (*Log, error) {
 // Open opens a file and replays it: replay is called for each record in order with its kind and its payload, which is
 // data[from:to]. data is the whole file, the same slice each time, and replay may keep it.
 //
-// A record that a crash cut short, at the end of the file with no whole one behind it, is cut off, and the log is told.
-// A derived record that is damaged in its payload is passed over, and the log is told too. fail.Damaged is a file that
-// cannot be read otherwise and names the offset: other damage before the end, a header or a kind that is not known.
-// What replay answers comes back as fail.Damaged too unless it is classified. The file is then left as it is. A file
-// left half filled under its side name by a crash is removed.
+// What a crash or a failed sync kept from the disk at the end of the file is cut off, and the log is told. A derived
+// record that is damaged in its payload is passed over, and the log is told too. fail.Damaged is a file that cannot be
+// read otherwise and names the offset: other damage before the end, a header or a kind that is not known. What replay
+// answers comes back as fail.Damaged too unless it is classified. The file is then left as it is. A file left half filled
+// under its side name by a crash is removed.
+//
+// Of a file that was not closed in order, what is not known to be on disk is written again and synced. Where it cannot be,
+// the log opens failed, to be read.
 func Open(path string, o Options, replay func(kind Kind, data []byte, from, to int) error) (*Log, error) {
 	o = o.withDefaults()
 	flag := os.O_RDWR
@@ -90,56 +93,74 @@ func open(path string, o Options, f vfs.File, replay func(kind Kind, data []byte
 	if err != nil {
 		return nil, err
 	}
-	end, err := replayAll(data, h, replay, func(damage error) {
+	r, err := replayAll(data, h, replay, func(damage error) {
 		o.Log.Warn().Err(damage).Msg("what was derived is damaged: it is passed over, and made again when it is needed")
 	})
 	if err != nil {
 		return nil, err
 	}
-	if torn := int64(len(data)) - end; torn > 0 {
-		o.Log.Warn().Int64("offset", end).Int64("bytes", torn).
-			Msg("the file ends in a record that a crash cut short: it is cut off")
+	if torn := int64(len(data)) - r.end; torn > 0 {
+		o.Log.Warn().Int64("offset", r.end).Int64("bytes", torn).
+			Msg("the file ends in records that did not all reach the disk: they are cut off")
 		if !o.ReadOnly {
-			// No sync: should a crash take the cut back, the tail is as torn as before, whatever was written over it.
-			if err := f.Truncate(end); err != nil {
+			if err := f.Truncate(r.end); err != nil {
 				return nil, storageError("cut", err)
 			}
 		}
 	}
-	l := newLog(path, o, f, h.salt, end)
-	l.inherited = true
+	l := newLog(path, o, f, h.salt, r.end)
+	l.marked, l.closed = r.marked, r.marked
+	l.synced.offset = r.synced
+	if !o.ReadOnly && !r.marked {
+		if err := l.mend(data[:r.end]); err != nil {
+			l.failLocked(err)
+		}
+	}
 	return l, nil
 }
 
-// replayAll hands every record of data to replay and answers where they end: at the end of data, or where a torn tail
-// begins. Those that are damaged and can be spared it hands to spared.
-func replayAll(data []byte, fh fileHeader, replay func(kind Kind, data []byte, from, to int) error, spared func(damage error)) (int64, error) {
-	off := int64(fileHeaderSize)
-	for off < int64(len(data)) {
+// extent is how far the records of a file reach.
+type extent struct {
+	end    int64 // of the last record
+	synced int64 // up to here, at least, the file was on disk
+	marked bool  // nothing was written after all of it was
+}
+
+// replayAll hands every record of data to replay, up to the end of data or to where records begin that did not all reach
+// the disk. Those that are damaged and can be spared it hands to spared.
+func replayAll(data []byte, fh fileHeader, replay func(kind Kind, data []byte, from, to int) error, spared func(damage error)) (extent, error) {
+	f := extent{end: fileHeaderSize, synced: fh.base}
+	for f.end < int64(len(data)) {
+		off := f.end
 		h, whole, ok := recordAt(data, fh.salt, off)
 		if !ok {
 			err := judgeDamage(data, fh, off, whole)
 			if err == nil || !whole || !h.sparable(off, len(data)) {
-				return off, err
+				f.marked = false
+				return f, err
 			}
 			spared(err)
-			off = h.end(off)
+			f.end, f.marked = h.end(off), false
 			continue
 		}
 		if err := checkKind(h, off); err != nil {
-			return off, err
+			return f, err
 		}
-		if err := replay(Kind(h.kind), data, int(off)+HeaderSize, int(h.end(off))); err != nil {
-			return off, unreadable(off, err)
+		f.synced = max(f.synced, h.synced(off))
+		f.end, f.marked = h.end(off), h.kind == mark
+		if f.marked {
+			continue
 		}
-		off = h.end(off)
+		if err := replay(h.kind, data, int(off)+HeaderSize, int(f.end)); err != nil {
+			return f, unreadable(off, err)
+		}
 	}
-	return off, nil
+	return f, nil
 }
 
 // checkKind refuses a record of a kind that this version does not know.
 func checkKind(h header, off int64) error {
-	if h.kind > 0xff || !Kind(h.kind).known() {
+	if !h.kind.known() {
 		return fail.New(fail.Damaged, "the record at offset %d is of kind %d, which this fenec does not know", off, h.kind)
 	}
 	return nil
@@ -152,22 +173,6 @@ func unreadable(off int64, err error) error {
 		kind = fail.Damaged
 	}
 	return fail.New(kind, "the record at offset %d cannot be read: %w", off, err)
-}
-
-// judgeDamage tells a torn tail, which is nil, from corruption: nothing of a write cut short by a crash was followed by
-// another, nor synced before the file had its name.
-func judgeDamage(data []byte, fh fileHeader, off int64, headerWhole bool) error {
-	part := "header"
-	if headerWhole {
-		part = "payload"
-	}
-	if off < fh.base {
-		return fail.New(fail.Damaged, "the record at offset %d is damaged in its %s, within the image the file began with", off, part)
-	}
-	if next := nextRecord(data, fh.salt, off+1); next >= 0 {
-		return fail.New(fail.Damaged, "the record at offset %d is damaged in its %s: whole records follow from offset %d", off, part, next)
-	}
-	return nil
 }
 
 // readAll reads a file into one slice of its exact size.

@@ -16,7 +16,17 @@ type written struct {
 	base  int64
 	ends  []int64 // the first is where the header ends
 	kinds []Kind
-	texts []string
+	texts []string // empty of a mark
+}
+
+// said are the texts of the records that are replayed, of which those of whole are there.
+func (w written) said(whole []bool) (texts []string) {
+	for i, ok := range whole {
+		if ok && w.kinds[i] != mark {
+			texts = append(texts, w.texts[i])
+		}
+	}
+	return texts
 }
 
 func drawFile(t *rapid.T) written {
@@ -45,8 +55,15 @@ func drawFile(t *rapid.T) written {
 		w.kinds = append(w.kinds, rapid.SampledFrom([]Kind{Block, Derived}).Draw(t, "kind"))
 		l.Stage(w.kinds[len(w.kinds)-1], draw())
 	}
-	if err := l.Close(); err != nil {
+	if err := l.Sync(); err != nil {
 		t.Fatal(err)
+	}
+	if rapid.Bool().Draw(t, "closed in order") {
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w.kinds, w.texts = append(w.kinds, mark), append(w.texts, "")
+		w.ends = append(w.ends, l.Size())
 	}
 	w.data = stored(&testing.T{}, fs)
 	return w
@@ -103,6 +120,7 @@ func (w written) replayed(data []byte) (texts []string, refused bool) {
 	}
 	for i, whole := range records {
 		switch {
+		case whole && w.kinds[i] == mark:
 		case whole:
 			texts = append(texts, w.texts[i])
 		case w.ends[i] >= w.base && !slices.Contains(records[i:], true):
@@ -151,12 +169,8 @@ func TestHarmIsCutOffTheEndOrReportedAndNothingElse(t *testing.T) {
 // checkReads asserts that Check finds every whole record and no other, as long as it can know the salt: from the header
 // or the first record.
 func checkReads(t *rapid.T, w written, data []byte, header bool, records []bool) {
-	var want, got []string
-	for i, whole := range records {
-		if whole {
-			want = append(want, w.texts[i])
-		}
-	}
+	var got []string
+	want := w.said(records)
 	_, err := Check(store(&testing.T{}, data), file, func(_ int64, _ Kind, payload []byte, err error) {
 		if err == nil {
 			got = append(got, string(payload))

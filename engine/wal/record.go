@@ -17,6 +17,11 @@ const (
 	// Derived is a part of what follows from the images and blocks and is only kept so that it need not be made again.
 	// Without it the file says the same.
 	Derived Kind = 3
+	// Fork is a record of what the changes after it are called, and is no change itself.
+	Fork Kind = 4
+	// mark is the log's own and has no payload: everything before it was on disk when it was written. A file that ends
+	// with one was closed in order.
+	mark Kind = 5
 )
 
 // String names the kind.
@@ -28,11 +33,21 @@ func (k Kind) String() string {
 		return "block"
 	case Derived:
 		return "derived"
+	case Fork:
+		return "fork"
+	case mark:
+		return "mark"
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-func (k Kind) known() bool { return k >= Image && k <= Derived }
+// lastKind is the last kind there may come to be.
+const lastKind = 15
+
+func (k Kind) known() bool { return k >= Image && k <= mark }
+
+// staged reports whether the log's user stages records of the kind.
+func (k Kind) staged() bool { return k.known() && k != mark }
 
 // HeaderSize is the room, in bytes, that a caller leaves at the head of each record for the log to fill.
 const HeaderSize = 16
@@ -49,7 +64,8 @@ type Record struct {
 // A record's header, little-endian:
 //
 //	0   length of the payload, 4 bytes
-//	4   kind, 4 bytes
+//	4   kind, 1 byte
+//	5   how far behind the record the file was known to be on disk when the record was staged, 3 bytes (see behind)
 //	8   checksum of the payload
 //	12  checksum of the 12 bytes before
 //
@@ -59,8 +75,38 @@ type Record struct {
 // only where a header is whole.
 type header struct {
 	length uint32
-	kind   uint32
+	kind   Kind
+	behind uint32
 	body   uint32
+}
+
+// behindUnit is the bytes a header's distance counts in; behindMax is the largest distance it can say.
+const (
+	behindUnit = 16
+	behindMax  = 1<<24 - 1
+)
+
+// unknown is the end of what is on disk where nothing says it.
+const unknown = -1
+
+// behind returns what the header of a record at off says of a file that is known to be on disk up to synced: one more
+// than the units between, rounded up, and 0 where that is unknown or too far.
+func behind(off, synced int64) uint32 {
+	if synced < 0 {
+		return 0
+	}
+	if n := 1 + (off-synced+behindUnit-1)/behindUnit; n <= behindMax {
+		return uint32(n)
+	}
+	return 0
+}
+
+// synced returns up to where, at least, the file was on disk when the record at off was staged, or unknown.
+func (h header) synced(off int64) int64 {
+	if h.behind == 0 {
+		return unknown
+	}
+	return max(0, off-int64(h.behind-1)*behindUnit)
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -73,11 +119,12 @@ func mask(salt uint32, off int64) uint32 {
 	return salt ^ uint32(off) ^ uint32(off>>32)*0x9E3779B1
 }
 
-// seal fills the header of rec, whose payload has the checksum body, for its place in a file.
-func seal(rec []byte, kind Kind, body, salt uint32, off int64) {
+// seal fills the header of rec, whose payload has the checksum body, for its place in a file that is known to be on disk
+// up to synced.
+func seal(rec []byte, kind Kind, body, salt uint32, off, synced int64) {
 	m := mask(salt, off)
 	binary.LittleEndian.PutUint32(rec, uint32(len(rec)-HeaderSize))
-	binary.LittleEndian.PutUint32(rec[4:], uint32(kind))
+	binary.LittleEndian.PutUint32(rec[4:], uint32(kind)|behind(off, synced)<<8)
 	binary.LittleEndian.PutUint32(rec[8:], body^m)
 	binary.LittleEndian.PutUint32(rec[12:], checksum(rec[:12])^m)
 }
@@ -93,7 +140,8 @@ func parseHeader(b []byte, salt uint32, off int64) (h header, ok bool) {
 	m := mask(salt, off)
 	h = header{
 		length: binary.LittleEndian.Uint32(b),
-		kind:   binary.LittleEndian.Uint32(b[4:]),
+		kind:   Kind(b[4]),
+		behind: binary.LittleEndian.Uint32(b[4:]) >> 8,
 		body:   binary.LittleEndian.Uint32(b[8:]) ^ m,
 	}
 	return h, h.kind != 0 && binary.LittleEndian.Uint32(b[12:]) == checksum(b[:12])^m
@@ -105,7 +153,7 @@ func (h header) end(off int64) int64 { return off + HeaderSize + int64(h.length)
 // sparable tells that the record at off, whose header can be relied on, lies within a file of that size and is one that
 // nothing is lost without.
 func (h header) sparable(off int64, size int) bool {
-	return Kind(h.kind) == Derived && h.end(off) <= int64(size)
+	return h.kind == Derived && h.end(off) <= int64(size)
 }
 
 // recordAt reads the record at off of a whole file. ok is false where its header or payload is damaged or cut short;
@@ -123,9 +171,9 @@ func recordAt(data []byte, salt uint32, off int64) (h header, whole, ok bool) {
 func nextRecord(data []byte, salt uint32, off int64) int64 {
 	size := int64(len(data))
 	for ; off+HeaderSize <= size; off++ {
-		kind := binary.LittleEndian.Uint32(data[off+4:])
+		kind := data[off+4]
 		length := int64(binary.LittleEndian.Uint32(data[off:]))
-		if kind == 0 || kind > 0xff || off+HeaderSize+length > size {
+		if kind == 0 || kind > lastKind || off+HeaderSize+length > size {
 			continue
 		}
 		if _, _, ok := recordAt(data, salt, off); ok {

@@ -117,9 +117,10 @@ func (r *Rewrite) Commit() error {
 
 // adoptLocked makes a finished side file the log's. What was staged is in it.
 func (l *Log) adoptLocked(s *side) {
-	l.file, l.salt = s.file, s.salt
+	l.file, l.salt = &disk{File: s.file}, s.salt
 	l.staged.offset = s.offset
 	l.written = l.staged
+	l.marked = false
 	l.syncedLocked(l.staged)
 	clear(l.pending)
 	l.pending = l.pending[:0]

@@ -34,10 +34,10 @@ func newSide(path string, o Options) (*side, error) {
 
 // append adds a record, whose header it fills.
 func (s *side) append(kind Kind, rec []byte) error {
-	if n := len(rec) - HeaderSize; n < 0 || n > MaxPayload || !kind.known() {
+	if n := len(rec) - HeaderSize; n < 0 || n > MaxPayload || !kind.staged() {
 		panic("wal: appended what is no record")
 	}
-	seal(rec, kind, checksum(rec[HeaderSize:]), s.salt, s.offset)
+	seal(rec, kind, checksum(rec[HeaderSize:]), s.salt, s.offset, unknown)
 	if len(s.buffer)+len(rec) > gatherSize {
 		if err := s.flush(); err != nil {
 			return err

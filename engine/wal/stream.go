@@ -15,6 +15,7 @@ type Stream struct {
 	data   []byte // what came last of the file: whole records, replayed, then what is at hand of the next
 	at     int    // where in data the next record begins
 	offset int64  // where in the file that is
+	marked bool   // the last record is a mark
 	err    error  // the first; nothing is replayed after it
 }
 
@@ -79,14 +80,14 @@ func (s *Stream) advance() error {
 			return nil
 		}
 		switch whole := checksum(s.data[s.at+HeaderSize:end]) == h.body; {
-		case whole:
-			if err := s.replay(Kind(h.kind), s.data, s.at+HeaderSize, end); err != nil {
+		case whole && h.kind != mark:
+			if err := s.replay(h.kind, s.data, s.at+HeaderSize, end); err != nil {
 				return unreadable(s.offset, err)
 			}
-		case Kind(h.kind) != Derived:
+		case !whole && h.kind != Derived:
 			return fail.New(fail.Damaged, "the record at offset %d is damaged in its payload", s.offset)
 		}
-		s.at, s.offset = end, h.end(s.offset)
+		s.at, s.offset, s.marked = end, h.end(s.offset), h.kind == mark
 	}
 	return nil
 }
@@ -107,5 +108,7 @@ func (s *Stream) End() error {
 
 // Log opens the file that came, f under the name path, of which all is on disk.
 func (s *Stream) Log(path string, o Options, f vfs.File) *Log {
-	return newLog(path, o.withDefaults(), f, s.header.salt, s.offset)
+	l := newLog(path, o.withDefaults(), f, s.header.salt, s.offset)
+	l.marked = s.marked
+	return l
 }

@@ -40,18 +40,16 @@ func TestAStreamInAnyPiecesReplaysWhatOpenDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawFile(t)
 		sizes := rapid.SliceOfN(rapid.IntRange(0, 60), 0, 40).Draw(t, "pieces")
+		_, all := w.whole(w.data)
 		list, _, err := streamed(w.data, sizes...)
-		if err != nil || !slices.Equal(list, w.texts) {
+		if err != nil || !slices.Equal(list, w.said(all)) {
 			t.Fatalf("replayed %q, %v, want %q", list, err, w.texts)
 		}
 		harmed := harm(t, w.data)
 		list, _, err = streamed(harmed, sizes...)
 		header, whole := w.whole(harmed)
-		intact, left := header && len(harmed) == len(w.data), []string(nil)
+		intact, left := header && len(harmed) == len(w.data), w.said(whole)
 		for i, ok := range whole {
-			if ok {
-				left = append(left, w.texts[i])
-			}
 			intact = intact && (ok || w.spared(harmed, i))
 		}
 		cut := slices.Index(w.ends, int64(len(harmed)))
@@ -106,7 +104,7 @@ func TestALengthThatIsNotTrueTakesNoMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec := room("")
-	seal(rec, Block, 0, h.salt, ends[len(ends)-1])
+	seal(rec, Block, 0, h.salt, ends[len(ends)-1], unknown)
 	m := mask(h.salt, ends[len(ends)-1])
 	binary.LittleEndian.PutUint32(rec, MaxPayload)
 	binary.LittleEndian.PutUint32(rec[12:], checksum(rec[:12])^m)

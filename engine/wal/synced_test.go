@@ -85,12 +85,14 @@ func TestASyncAtAWishThatFailsStopsTheLog(t *testing.T) {
 	}
 }
 
-// What a process that was killed has written may not be on disk yet: whoever opens the file to read only may wish it so.
-func TestAnOpenedFileIsSyncedAtAWish(t *testing.T) {
+// What a process that was killed has written may not be on disk yet, and a sync alone does not say that it is: a log open
+// for reading, which cannot write it again, never counts it.
+func TestWhatAKilledProcessLeftIsSyncedByWhoMayWriteIt(t *testing.T) {
 	fs, l := create(t, Options{})
 	if err := l.Commit(l.Stage(Block, room("one"))); err != nil {
 		t.Fatal(err)
 	}
+	end := l.Size()
 	for _, readOnly := range []bool{true, false} {
 		var s told
 		again, err := Open(file, Options{FS: fs, ReadOnly: readOnly, Synced: s.synced}, func(Kind, []byte, int, int) error { return nil })
@@ -102,7 +104,10 @@ func TestAnOpenedFileIsSyncedAtAWish(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s.want(t, "opened", 0)
+		s.want(t, "opened", nil...)
+		if got := again.OnDisk(); readOnly != (got < end) {
+			t.Errorf("%d bytes of %d are known to be on disk, open for reading %v", got, end, readOnly)
+		}
 		if err := again.Close(); err != nil {
 			t.Fatal(err)
 		}

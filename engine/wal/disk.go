@@ -1,0 +1,25 @@
+package wal
+
+import (
+	"sync"
+
+	"fenec/internal/vfs"
+)
+
+// disk is a log's file. Its syncs run one at a time, and none succeeds once one has failed: the kernel tells of a page
+// that it could not write once, to whichever sync of the descriptor asks first, and takes it for written from then on.
+type disk struct {
+	vfs.File
+
+	syncing sync.Mutex
+	failed  error
+}
+
+func (d *disk) Sync() error {
+	d.syncing.Lock()
+	defer d.syncing.Unlock()
+	if d.failed == nil {
+		d.failed = d.File.Sync()
+	}
+	return d.failed
+}

@@ -1,0 +1,79 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"fenec/engine/fail"
+)
+
+// mendBefore is how much of what is known to be on disk is read from there, in bytes, before the rest is written again.
+const mendBefore = 16 << 20
+
+// mend has a file that was not closed in order on disk; data is all of it, as it was read.
+//
+// The process before may have had a sync fail. The kernel takes the pages that it could not write for written then: it goes
+// on showing them, and later syncs pass them over. So the cache is dropped, and what is not known to be on disk, or is not
+// found there, is written again and synced. That is read from the disk in its turn, since a page may not have been dropped:
+// on ext4 what is written to one that was lost is lost with it.
+func (l *Log) mend(data []byte) error {
+	checked := max(0, l.synced.offset-mendBefore)
+	from, err := l.firstLost(data, checked)
+	if err != nil {
+		return err
+	}
+	for range 2 {
+		if from = min(from, l.synced.offset); from == int64(len(data)) {
+			return nil
+		}
+		if err := l.writeAgain(data, from); err != nil {
+			return err
+		}
+		lost, err := l.firstLost(data, from)
+		if err != nil {
+			return err
+		}
+		if lost == int64(len(data)) {
+			l.synced.offset = lost
+			return nil
+		}
+	}
+	return fail.New(fail.Storage, "the database's file does not keep what is written to it, from offset %d on", from)
+}
+
+// writeAgain writes the end of data over itself and syncs it.
+func (l *Log) writeAgain(data []byte, off int64) error {
+	for end := int64(len(data)); off < end; off += gatherSize {
+		if _, err := l.file.WriteAt(data[off:min(off+gatherSize, end)], off); err != nil {
+			return storageError("written", err)
+		}
+	}
+	if err := l.file.Sync(); err != nil {
+		return storageError("synced", err)
+	}
+	return nil
+}
+
+// firstLost returns where, from off on, the file on disk first differs from data, to the buffer it was found in: the end of
+// data where it does not.
+func (l *Log) firstLost(data []byte, off int64) (int64, error) {
+	if err := l.file.DropCache(); err != nil {
+		return 0, storageError("read", err)
+	}
+	end := int64(len(data))
+	buffer := make([]byte, min(gatherSize, end-off))
+	for off < end {
+		part := buffer[:min(gatherSize, end-off)]
+		if _, err := l.file.ReadAt(part, off); errors.Is(err, io.EOF) {
+			return off, nil
+		} else if err != nil {
+			return 0, storageError("read", err)
+		}
+		if !bytes.Equal(part, data[off:off+int64(len(part))]) {
+			return off, nil
+		}
+		off += int64(len(part))
+	}
+	return end, nil
+}

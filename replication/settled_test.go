@@ -1,0 +1,133 @@
+package replication
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+
+	"fenec/engine"
+	"fenec/engine/wal"
+	"fenec/internal/vfs/crashfs"
+)
+
+// ends is where the feed ends in each reach.
+func (f *followed) ends() string {
+	return fmt.Sprintf("landed %d, settled %d, durable %d", f.End(Landed), f.End(Settled), f.End(Durable))
+}
+
+// TestABlockIsSettledAsItsWriterIsAnswered looks at the feed at each call of the disk that a put makes.
+func TestABlockIsSettledAsItsWriterIsAnswered(t *testing.T) {
+	const create = "create collection c (n int)"
+	for _, c := range []struct {
+		policy      wal.Policy
+		at          crashfs.Op // which fails at the second put
+		write, sync string     // the ends then, at the first put
+		after       string
+	}{
+		{wal.Policy{}, crashfs.Write, "landed 2, settled 1, durable 0", "", "landed 2, settled 2, durable 0"},
+		{always, crashfs.Sync, "landed 2, settled 1, durable 1", "landed 2, settled 1, durable 1", "landed 2, settled 2, durable 2"},
+	} {
+		t.Run(c.policy.String(), func(t *testing.T) {
+			fs := crashfs.New(1)
+			f := fresh(t, DefaultKeep, engine.Options{FS: fs, Sync: c.policy})
+			f.exec(create)
+			moved := f.Moved(Settled)
+			var seen [2]string
+			fs.Hook(func(op crashfs.Op, _ string) error {
+				if op == crashfs.Write {
+					seen[0] = f.ends()
+				} else {
+					seen[1] = f.ends()
+				}
+				select {
+				case <-moved:
+					t.Error("those who wait for it are woken before the disk is done")
+				default:
+				}
+				return nil
+			})
+			f.exec("put c {n: 1}")
+			<-moved
+			if seen != [2]string{c.write, c.sync} || f.ends() != c.after {
+				t.Errorf("at its write the feed has %s, at its sync %s, and after them %s", seen[0], seen[1], f.ends())
+			}
+			fs.Hook(func(op crashfs.Op, _ string) error {
+				if op == c.at {
+					return syscall.EIO
+				}
+				return nil
+			})
+			moved = f.Moved(Settled)
+			if _, err := f.Exec(t.Context(), engine.Statement{Text: "put c {n: 2}"}, nil); err == nil {
+				t.Error("a put that failed is answered")
+			}
+			<-moved // to be told that it will not come
+			if f.ends() != c.after {
+				t.Errorf("after a put that failed the feed has %s, before it %s", f.ends(), c.after)
+			}
+		})
+	}
+}
+
+// TestWhatAKilledProcessLeftIsHandedOutAsFarAsItIsKnownToBeOnDisk reads the file of a process that was killed: a database
+// that may write has it on disk as it is opened, one that only reads hands out what its records say of each other.
+func TestWhatAKilledProcessLeftIsHandedOutAsFarAsItIsKnownToBeOnDisk(t *testing.T) {
+	fs := crashfs.New(1)
+	killed := fresh(t, DefaultKeep, engine.Options{FS: fs})
+	killed.exec("create collection c (n int)")
+	killed.exec("put c {n: 1}")
+	if err := killed.Cover(); err != nil {
+		t.Fatal(err)
+	}
+	killed.exec("put c {n: 2}") // which says that the two before it are on disk
+	killed.exec("put c {n: 3}")
+	reader := reopen(t, DefaultKeep, engine.Options{FS: fs, ReadOnly: true})
+	if err := reader.Cover(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := reader.ends(), "landed 4, settled 4, durable 2"; got != want {
+		t.Errorf("open for reading the feed has %s, want %s", got, want)
+	}
+	blocks, err := reader.Read(nil, 0, Durable, 1<<20)
+	if err != nil || len(blocks) != 2 || blocks[1].After != 2 {
+		t.Errorf("handed out are %d blocks, %v", len(blocks), err)
+	}
+	if n, err := reader.Behind(0); n != 2 || err != nil {
+		t.Errorf("behind are %d, %v", n, err)
+	}
+	writer := reopen(t, DefaultKeep, engine.Options{FS: fs})
+	if got, want := writer.ends(), "landed 4, settled 4, durable 4"; got != want {
+		t.Errorf("open for writing the feed has %s, want %s", got, want)
+	}
+	after := reopen(t, DefaultKeep, engine.Options{FS: fs.CrashKeeping(func(int) int { return 0 })})
+	if got := after.End(Durable); got != 4 {
+		t.Errorf("after a power loss the file ends at %d", got)
+	}
+}
+
+// TestTheHistoryThatIsNamedIsOnDisk has a file opened and written, whose history then begins in a record of its own.
+func TestTheHistoryThatIsNamedIsOnDisk(t *testing.T) {
+	fs := crashfs.New(1)
+	f := fresh(t, DefaultKeep, engine.Options{FS: fs})
+	f.exec("create collection c (n int)")
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f = reopen(t, DefaultKeep, engine.Options{FS: fs})
+	syncs := fs.Count(crashfs.Sync)
+	if err := f.CoverHistory(); err != nil || fs.Count(crashfs.Sync) != syncs {
+		t.Errorf("with nothing written: %v, %d syncs", err, fs.Count(crashfs.Sync)-syncs)
+	}
+	f.exec("put c {n: 1}")
+	for range 2 {
+		if err := f.CoverHistory(); err != nil || fs.Count(crashfs.Sync) != syncs+1 {
+			t.Errorf("written: %v, %d syncs", err, fs.Count(crashfs.Sync)-syncs)
+		}
+		f.exec("put c {n: 2}")
+	}
+	_, named := f.Position()
+	after := reopen(t, DefaultKeep, engine.Options{FS: fs.CrashKeeping(func(int) int { return 0 })})
+	if stands, err := after.Stands(1, []byte(named)); stands != engine.Holds || err != nil {
+		t.Errorf("after a power loss change 1 of what was named stands %d, %v", stands, err)
+	}
+}
