@@ -121,7 +121,7 @@ func (db *DB) stageBatch(ctx context.Context, o *Once, parsed []*statement, sts 
 		}
 	}
 	for i := range results {
-		results[i].Seq = db.seq
+		results[i].Seq, results[i].History = db.seq, db.historyText
 	}
 	if o != nil {
 		if err := db.tx.keep(o, results); err != nil {

@@ -179,6 +179,9 @@ func (db *DB) replay(kind wal.Kind, data []byte, from, to int) error {
 		}
 		return nil
 	}
+	if kind == wal.Fork {
+		return db.replayFork(data[from:to])
+	}
 	last := len(db.memory.segments) - 1
 	if last < 0 || &db.memory.segments[last][0] != &data[0] {
 		last = db.memory.adopt(data)

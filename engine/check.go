@@ -92,6 +92,14 @@ func (c *checker) visit(offset int64, kind wal.Kind, payload []byte, err error) 
 			c.mention(offset, "%s: it is made again", err)
 		}
 		return
+	case kind == wal.Fork:
+		if c.broken && len(payload) == forkSize {
+			c.db.seq = binary.LittleEndian.Uint64(payload) // which counts what is missing
+		}
+		if err := c.db.replayFork(payload); err != nil {
+			c.problem(offset, "%s", err)
+		}
+		return
 	case kind == wal.Block && len(payload) < blockHead:
 		c.problem(offset, "a block of %d bytes has no head", len(payload))
 		return
@@ -170,7 +178,8 @@ func (c *checker) salvage(path string) (err error) {
 	case db.history == (history{}):
 		err = db.beginHistory()
 	case c.broken:
-		err = db.forkHistory(c.whole)
+		err = db.draw(db.own[:])
+		db.enter(db.nextHistory(db.own), c.whole)
 	}
 	if err != nil {
 		return err

@@ -101,9 +101,11 @@ type compaction struct {
 	db      *DB
 	ctx     context.Context
 	rewrite *wal.Rewrite
-	synced  int64 // bytes of the new file when it was last synced
-	done    mark  // of the old memory: what is before it is in the new
-	blocked int   // segments of the new memory from this one on hold blocks, those before it the image
+	synced  int64  // bytes of the new file when it was last synced
+	done    mark   // of the old memory: what is before it is in the new
+	seq     uint64 // the change that the new file is at
+	term    uint64 // of the history that the new file is in
+	blocked int    // segments of the new memory from this one on hold blocks, those before it the image
 	graphs  []savedGraph
 }
 
@@ -178,7 +180,9 @@ func (c *compaction) snapshot() (head, []tableView) {
 	c.db.mu.RLock()
 	defer c.db.mu.RUnlock()
 	c.done = c.db.memory.end()
-	return c.db.stateLocked()
+	h, tables := c.db.stateLocked()
+	c.seq, c.term = h.Seq, h.History.Term
+	return h, tables
 }
 
 // follow adds the blocks staged since the last round.
@@ -187,39 +191,58 @@ func (c *compaction) follow() error {
 	db.mu.RLock()
 	from, to := c.done, db.memory.end()
 	segments := slices.Clone(db.memory.segments)
+	forks := db.forksLocked(c.term)
 	err := db.log.Err() // what is staged once the log has failed has no header to be read by
 	db.mu.RUnlock()
 	if err != nil {
 		return err
 	}
 	for ; from.segment < len(segments) && from.segment <= to.segment; from = (mark{from.segment + 1, 0}) {
-		if err := c.blocks(segments[from.segment][from.offset:]); err != nil {
+		if forks, err = c.blocks(segments[from.segment][from.offset:], forks); err != nil {
 			return err
 		}
 	}
 	c.done = to
-	return nil
+	_, err = c.forks(forks)
+	return err
 }
 
-// blocks adds the blocks whose records stand in data, one behind the other.
-func (c *compaction) blocks(data []byte) error {
+// forks adds those of the forks that are at the change the new file is at, and returns the others.
+func (c *compaction) forks(forks []fork) ([]fork, error) {
+	for len(forks) > 0 && forks[0].at == c.seq {
+		if err := c.append(wal.Fork, forks[0].record()); err != nil {
+			return nil, err
+		}
+		c.term = forks[0].Term
+		forks = forks[1:]
+	}
+	return forks, nil
+}
+
+// blocks adds the blocks whose records stand in data, one behind the other, and the forks before them. It returns the
+// forks left.
+func (c *compaction) blocks(data []byte, forks []fork) (left []fork, err error) {
 	if len(data) == 0 {
-		return nil
+		return forks, nil
 	}
 	own := slices.Clone(data)
 	segment := c.memory.adopt(own)
 	for at := 0; at < len(own); {
+		if forks, err = c.forks(forks); err != nil {
+			return nil, err
+		}
 		size := wal.RecordSize(own[at:])
+		c.seq = Record(own[at:]).After()
 		if err := c.append(wal.Block, own[at:at+size:at+size]); err != nil {
-			return err
+			return nil, err
 		}
 		from := at + recordHead
 		if err := operations(own, from, at+size, func(o *operation) error { return c.apply(o, segment) }); err != nil {
-			return err
+			return nil, err
 		}
 		at += size
 	}
-	return nil
+	return forks, nil
 }
 
 // apply is one change landed meanwhile, on the new memory.

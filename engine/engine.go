@@ -129,7 +129,9 @@ type DB struct {
 	seq      uint64   // the change counter
 	space    space
 	history  history
-	left     []branch // the histories this one forked from, the first one first
+	left     []branch          // the histories this one forked from, the first one first
+	ours     bool              // history is the one that this open of the file writes
+	own      [lineageSize]byte // of the history that it will begin with its first change
 
 	historyText string // of history, made once
 	fed         bool   // the feed knows what the file begins with
@@ -184,8 +186,9 @@ func Open(path string, o Options) (*DB, error) {
 	if o.Feed != nil {
 		o.Feed.Opened(log.OnDisk())
 	}
-	if !o.ReadOnly {
-		db.failed = log.Err()
+	if err := db.takeOver(); err != nil {
+		log.Close()
+		return nil, err
 	}
 	return db, nil
 }
@@ -243,12 +246,16 @@ func (db *DB) writable() error {
 
 // Freeze refuses writes with fail.Frozen from here on and returns the change the database stands at, once every write
 // answered before is on disk. Reads go on. Graphs of vectors are saved before, so that an image has them, and the file is
-// marked as one closed in order.
+// marked as one closed in order. The history it is frozen in is one that no other copy of the file goes on in, so whoever
+// is given an image may do so (GoOn).
 func (db *DB) Freeze() (seq uint64, err error) {
 	db.saveGrown(grownIdle)
 	db.writer.Lock()
 	db.mu.Lock()
 	closed := db.closed
+	if !db.ours && db.writableLocked() == nil {
+		db.stageForkLocked(db.own)
+	}
 	db.frozen = !closed
 	seq = db.seq
 	last := db.last
@@ -270,6 +277,13 @@ func (db *DB) Freeze() (seq uint64, err error) {
 	defer db.writer.Unlock()
 	db.log.Mark()
 	return seq, nil
+}
+
+// Hold is Freeze of a database that was opened just now and is to be as it was left, frozen.
+func (db *DB) Hold() {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.frozen = !db.closed
 }
 
 // Thaw takes writes again.

@@ -95,7 +95,7 @@ func TestAFeedIsToldWhatLands(t *testing.T) {
 	r.want(t, "as the disk fails", "4-5 ticket 4 schemas true", "synced 4", "5-6 ticket 5 schemas false", "undone from 5")
 	db.Close()
 	db = reopen(t, Options{FS: fs, Sync: always, Feed: r})
-	r.want(t, "opened again", "begin 4 with 1", "4-5 ticket 0 schemas true", "opened with 189 on disk")
+	r.want(t, "opened again", "begin 4 with 1", "4-5 ticket 0 schemas true", "opened with 189 on disk", "synced 1")
 	if err := db.Sync(); err != nil {
 		t.Fatal(err)
 	}

@@ -5,10 +5,27 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"io"
+	"slices"
 	"strconv"
 
 	"fenec/engine/fail"
+	"fenec/engine/wal"
 )
+
+// A change is named by its number and a history, and that name must mean one change for ever, whatever becomes of the file.
+// So a history is what one open of the file writes. The first change of an open begins one (tx.enterHistory), in a record
+// of its own that is staged with the block; a history that an earlier open wrote has ended where the file ends, and a change
+// past that is told apart at once (DB.Stands). Nothing has to be known of the file for that: whether it is yesterday's, put
+// back, or a copy that goes on elsewhere too, what is written to it from here on has another name. The inode or the times of
+// a file would tell some of these, not a volume that was rolled back, and would have to be kept in another file.
+//
+// A fork costs a reader nothing: a cursor up to it goes on, since the file keeps which histories it has left and where. It
+// costs the file 48 bytes for an open that writes, and none for one that only reads. Where the file was not closed in order
+// the history begins as it is opened, on disk before anything is answered: that shows everyone who compares histories that
+// changes may have been lost.
+//
+// The open that has written a history may hand it on, to one that no other does: a move's target goes on in its source's
+// (GoOn). For that a freeze begins a history where its open has written none.
 
 // history names a line of changes: the term, one more with each fork, and an id whose top half is the lineage, which
 // every fork of one database keeps.
@@ -17,8 +34,12 @@ type history struct {
 	ID   [16]byte
 }
 
-// lineageSize is how many bytes of an id are the lineage.
+// lineageSize is how many bytes of an id are the lineage; the rest is the history's own.
 const lineageSize = 8
+
+// keptBranches is how many histories that were left a file keeps at least. A cursor of one from before them is taken for
+// one of another branch.
+const keptBranches = 1024
 
 // branch is a history that was left: changes of it up to at are changes of the history that forked from it too.
 type branch struct {
@@ -26,10 +47,11 @@ type branch struct {
 	at uint64
 }
 
-// What a history and a branch take in the file.
+// What a history, a branch and a fork take in the file.
 const (
 	historySize = 8 + 16
 	branchSize  = historySize + 8
+	forkSize    = 8 + historySize
 )
 
 func appendHistory(dst []byte, h history) []byte {
@@ -47,21 +69,151 @@ func decodeHistory(b []byte) (h history) {
 // beginHistory begins a lineage at term 1.
 func (db *DB) beginHistory() error {
 	h := history{Term: 1}
-	if _, err := io.ReadFull(db.opts.Rand, h.ID[:]); err != nil {
-		return errRandomness(err)
+	if err := db.draw(h.ID[:]); err != nil {
+		return err
 	}
 	db.setHistory(h)
+	db.ours = true
 	return nil
 }
 
-// forkHistory begins a history of the same lineage, one term more, that leaves the one there is at a change.
-func (db *DB) forkHistory(at uint64) error {
-	h := history{Term: db.history.Term + 1, ID: db.history.ID}
-	if _, err := io.ReadFull(db.opts.Rand, h.ID[lineageSize:]); err != nil {
+// draw fills b with randomness to name a history by.
+func (db *DB) draw(b []byte) error {
+	if _, err := io.ReadFull(db.opts.Rand, b); err != nil {
 		return errRandomness(err)
 	}
-	db.left = append(db.left, branch{db.history, at})
+	return nil
+}
+
+// nextHistory is a history of the same lineage, one term more.
+func (db *DB) nextHistory(own [lineageSize]byte) history {
+	h := history{Term: db.history.Term + 1, ID: db.history.ID}
+	copy(h.ID[lineageSize:], own[:])
+	return h
+}
+
+// enter leaves the history there is at a change for h, the next. back undoes it.
+func (db *DB) enter(h history, at uint64) (back func()) {
+	was, left, ours := db.history, db.left, db.ours
+	if len(left) == 2*keptBranches {
+		left = slices.Clone(left[keptBranches:])
+	}
+	db.left = append(left, branch{was, at})
 	db.setHistory(h)
+	return func() {
+		db.left, db.ours = left, ours
+		db.setHistory(was)
+	}
+}
+
+// forkLocked is enter for a history that this open of the file writes from here on. It needs the lock.
+func (db *DB) forkLocked(own [lineageSize]byte) (back func()) {
+	back = db.enter(db.nextHistory(own), db.seq)
+	db.ours = true
+	return back
+}
+
+// Fork begins another history at the change the database is at, as one record of the file, which is on disk when it
+// returns. It may be called while writes are refused, but not once they have failed.
+func (db *DB) Fork() error {
+	var own [lineageSize]byte
+	if err := db.draw(own[:]); err != nil {
+		return err
+	}
+	ticket, err := db.stageFork(own)
+	if err == nil {
+		err = db.log.Sync()
+	}
+	if err != nil {
+		return err
+	}
+	db.landing.landed(ticket)
+	return nil
+}
+
+func (db *DB) stageFork(own [lineageSize]byte) (wal.Ticket, error) {
+	db.writer.Lock()
+	defer db.writer.Unlock()
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if err := db.writableLocked(); err != nil && fail.KindOf(err) != fail.Frozen {
+		return 0, err
+	}
+	return db.stageForkLocked(own), nil
+}
+
+// stageForkLocked forks and stages that, as a block without changes. It needs the lock.
+func (db *DB) stageForkLocked(own [lineageSize]byte) wal.Ticket {
+	undo := db.landing.empty()
+	undo.fork = db.forkLocked(own)
+	db.last = db.log.Stage(wal.Fork, fork{db.history, db.seq}.record())
+	db.landing.add(block{ticket: db.last, undo: undo})
+	return db.last
+}
+
+// GoOn has this open of the file write the history that the file ends in: whoever wrote it before writes it no more, as
+// the source of a move that is frozen.
+func (db *DB) GoOn() {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.ours = true
+}
+
+// takeOver makes sure that no change comes to be called what another was. What an earlier open of the file wrote has
+// ended where the file ends: this one writes a history of its own, which begins with its first change, so that two copies
+// of a file never go on under the same name. Where the file was not closed in order, reads may have been shown changes
+// that are not in it, and the history begins at once. A failure stops writes as any later one does.
+func (db *DB) takeOver() error {
+	if db.opts.ReadOnly {
+		return nil
+	}
+	if err := db.draw(db.own[:]); err != nil {
+		return err
+	}
+	if !db.log.Closed() {
+		_ = db.Fork()
+	}
+	return nil
+}
+
+// fork is where a history begins.
+type fork struct {
+	history
+	at uint64 // the change it left the one before at
+}
+
+// record is the fork as a record of the file: the change, then the history.
+func (f fork) record() []byte {
+	rec := make([]byte, wal.HeaderSize, wal.HeaderSize+forkSize)
+	return appendHistory(binary.LittleEndian.AppendUint64(rec, f.at), f.history)
+}
+
+// forksLocked are the forks since the history of a term, the first one first. It needs the lock, shared or not.
+func (db *DB) forksLocked(term uint64) (forks []fork) {
+	for i, b := range db.left {
+		if b.Term < term {
+			continue
+		}
+		next := db.history
+		if i+1 < len(db.left) {
+			next = db.left[i+1].history
+		}
+		forks = append(forks, fork{next, b.at})
+	}
+	return forks
+}
+
+// replayFork is a fork of the file.
+func (db *DB) replayFork(payload []byte) error {
+	if len(payload) != forkSize {
+		return fail.New(fail.Damaged, "a fork has %d bytes: expected %d", len(payload), forkSize)
+	}
+	seq, h := binary.LittleEndian.Uint64(payload), decodeHistory(payload[8:])
+	if seq != db.seq || h.Term <= db.history.Term || h.lineage() != db.history.lineage() {
+		return fail.New(fail.Damaged, "a fork says it is at change %d and begins history %s where the file counts %d of %s",
+			seq, h, db.seq, db.historyText)
+	}
+	db.enter(h, seq)
 	return nil
 }
 
@@ -72,6 +224,8 @@ func errRandomness(err error) error {
 func (db *DB) setHistory(h history) {
 	db.history, db.historyText = h, h.String()
 }
+
+func (h history) lineage() [lineageSize]byte { return [lineageSize]byte(h.ID[:]) }
 
 // String is `<term>-<id>`, the id in hexadecimal.
 func (h history) String() string {
@@ -115,7 +269,8 @@ const (
 func (db *DB) Stands(seq uint64, of []byte) (Standing, error) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
-	if len(of) > 0 && string(of) != db.historyText {
+	named := len(of) > 0
+	if named && string(of) != db.historyText {
 		h, err := parseHistory(of)
 		if err != nil {
 			return 0, err
@@ -124,8 +279,11 @@ func (db *DB) Stands(seq uint64, of []byte) (Standing, error) {
 			return db.standsApartLocked(seq, h), nil
 		}
 	}
-	if seq <= db.seq {
+	switch {
+	case seq <= db.seq:
 		return Holds, nil
+	case named && (!db.ours || db.failed != nil):
+		return Apart, nil // that history has ended: what is written from here on is of another
 	}
 	return Before, nil
 }
@@ -148,6 +306,9 @@ func (db *DB) historyAtLocked(seq uint64) string {
 	return db.left[n].String()
 }
 
+// follows reports whether forks are made elsewhere: a database that takes writes makes all of its own.
+func (db *DB) follows() bool { return db.opts.ReadOnly || db.frozen }
+
 // standsApartLocked is Stands for another history than the database's own.
 func (db *DB) standsApartLocked(seq uint64, h history) Standing {
 	at, found := uint64(0), false
@@ -161,7 +322,7 @@ func (db *DB) standsApartLocked(seq uint64, h history) Standing {
 	switch {
 	case found && seq <= at:
 		return Holds
-	case !found && h.Term > db.history.Term && bytes.Equal(h.ID[:lineageSize], db.history.ID[:lineageSize]):
+	case !found && db.follows() && h.Term > db.history.Term && h.lineage() == db.history.lineage():
 		return Before // a fork that this copy has not heard of yet
 	}
 	return Apart

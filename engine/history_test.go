@@ -22,28 +22,36 @@ func historyOf(term uint64, lineage, own byte) history {
 
 func TestWhereADatabaseStands(t *testing.T) {
 	first, second, now := historyOf(1, 7, 1), historyOf(2, 7, 2), historyOf(3, 7, 3)
-	db := &DB{seq: 20, left: []branch{{first, 10}, {second, 15}}}
+	db := &DB{seq: 20, left: []branch{{first, 10}, {second, 15}}, ours: true}
 	db.setHistory(now)
 	for name, tc := range map[string]struct {
 		seq  uint64
 		of   history
 		want Standing
 	}{
-		"its own history":                            {20, now, Holds},
-		"its own history, further on":                {21, now, Before},
-		"the history before, where it was left":      {15, second, Holds},
-		"the history before, past that":              {16, second, Apart},
-		"the first history, where it was left":       {10, first, Holds},
-		"the first history, past that":               {11, first, Apart},
-		"another branch of an earlier term":          {5, historyOf(2, 7, 9), Apart},
-		"another branch of this term":                {5, historyOf(3, 7, 9), Apart},
-		"a branch of a later term, not heard of yet": {5, historyOf(4, 7, 9), Before},
-		"another lineage":                            {5, historyOf(3, 8, 3), Apart},
-		"another lineage of a later term":            {5, historyOf(9, 8, 3), Apart},
+		"its own history":                       {20, now, Holds},
+		"its own history, further on":           {21, now, Before},
+		"the history before, where it was left": {15, second, Holds},
+		"the history before, past that":         {16, second, Apart},
+		"the first history, where it was left":  {10, first, Holds},
+		"the first history, past that":          {11, first, Apart},
+		"another branch of an earlier term":     {5, historyOf(2, 7, 9), Apart},
+		"another branch of this term":           {5, historyOf(3, 7, 9), Apart},
+		"a branch of a later term":              {5, historyOf(4, 7, 9), Apart},
+		"another lineage":                       {5, historyOf(3, 8, 3), Apart},
+		"another lineage of a later term":       {5, historyOf(9, 8, 3), Apart},
 	} {
 		if got, err := db.Stands(tc.seq, []byte(tc.of.String())); got != tc.want || err != nil {
 			t.Errorf("%s, change %d: got %d, %v, want %d", name, tc.seq, got, err, tc.want)
 		}
+	}
+	db.frozen = true
+	if got, err := db.Stands(5, []byte(historyOf(4, 7, 9).String())); got != Before || err != nil {
+		t.Errorf("a branch of a later term, which a copy that takes no writes may hear of: %d, %v", got, err)
+	}
+	db.frozen, db.ours = false, false
+	if got, err := db.Stands(21, []byte(now.String())); got != Apart || err != nil {
+		t.Errorf("its own history, which an earlier open of the file wrote, further on: %d, %v", got, err)
 	}
 	if got, err := db.Stands(20, nil); got != Holds || err != nil {
 		t.Errorf("no history named: %d, %v", got, err)
@@ -68,9 +76,10 @@ func TestTheFileKnowsItsHistoriesAndWhereItForked(t *testing.T) {
 	mustExec(t, db, "create collection c (n int)")
 	mustExec(t, db, "put c {n: 1}")
 	_, before := db.Position()
-	if err := db.forkHistory(1); err != nil {
+	if err := db.draw(db.own[:]); err != nil {
 		t.Fatal(err)
 	}
+	db.enter(db.nextHistory(db.own), 1)
 	_, now := db.Position()
 	if err := db.Compact(t.Context()); err != nil { // which writes it down
 		t.Fatal(err)

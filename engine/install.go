@@ -56,6 +56,9 @@ func InstallImage(path string, src io.Reader, o Options) (db *DB, err error) {
 	case unsynced != nil:
 		return nil, storageError("syncing the image", unsynced)
 	}
+	if err := r.db.draw(r.db.own[:]); err != nil {
+		return nil, err
+	}
 	if err := o.FS.Rename(side, path); err != nil {
 		return nil, storageError("installing the image", err)
 	}
@@ -111,7 +114,7 @@ func newReplaying(db *DB) *replaying {
 
 // record replays one record, and looks into the documents it holds.
 func (r *replaying) record(kind wal.Kind, data []byte, from, to int) error {
-	if err := r.db.replay(kind, data, from, to); err != nil || kind == wal.Derived {
+	if err := r.db.replay(kind, data, from, to); err != nil || kind == wal.Derived || kind == wal.Fork {
 		return err
 	}
 	if kind == wal.Block {

@@ -87,9 +87,10 @@ func (x *tx) keep(o *Once, results []Result) error {
 	if _, err := x.sweepKeys(sweptBeside); err != nil {
 		return err
 	}
+	x.enterHistory() // the row may be the block's first change
 	seq := x.db.seq + 1
 	for i := range results {
-		results[i].Seq = seq
+		results[i].Seq, results[i].History = seq, x.db.historyText
 	}
 	status, body := o.Answer(results)
 	id := x.NextID(keysName)

@@ -91,6 +91,9 @@ func (x *tx) land() wal.Ticket {
 	binary.LittleEndian.PutUint64(rec[wal.HeaderSize:], db.seq)
 	binary.LittleEndian.PutUint64(rec[wal.HeaderSize+8:], uint64(x.now.UnixMilli()))
 	db.watches.tell(x)
+	if x.undo.fork != nil {
+		db.log.Stage(wal.Fork, fork{db.history, db.seq - x.changes}.record())
+	}
 	db.last = db.log.Stage(wal.Block, rec)
 	db.space.file += int64(len(rec))
 	db.landing.add(block{ticket: db.last, undo: x.undo, changes: x.changes})
@@ -103,8 +106,16 @@ func (x *tx) land() wal.Ticket {
 	return db.last
 }
 
+// enterHistory has the block begin the history that this open of the file writes, where no block before it has.
+func (x *tx) enterHistory() {
+	if !x.db.ours {
+		x.undo.fork = x.db.forkLocked(x.db.own)
+	}
+}
+
 // count says that one more change is in the block.
 func (x *tx) count() {
+	x.enterHistory()
 	x.changes++
 	x.db.seq++
 }

@@ -6,6 +6,7 @@ import "slices"
 type undoLog struct {
 	changes []change
 	nexts   []nextID
+	fork    func() // of the history the block began; nil where it began none
 }
 
 // change is one change and what was before it.
@@ -48,10 +49,14 @@ func (u *undoLog) run() {
 	for _, n := range u.nexts {
 		n.table.next = n.next
 	}
+	if u.fork != nil {
+		u.fork()
+	}
 }
 
 func (u *undoLog) reset() {
 	clear(u.changes)
 	clear(u.nexts)
+	u.fork = nil
 	u.changes, u.nexts = u.changes[:0], u.nexts[:0]
 }

@@ -191,6 +191,10 @@ func (n *Node) freeze(name, token string, c condition) (seq uint64, err error) {
 
 // thaw accepts a tenant's writes again and returns the change it is at. With a token, only where the tenant is frozen
 // under it, or not at all.
+//
+// What another copy of the file may go on writing is not written here under the same name. An image thawed under a token
+// is a move's, whose source stays frozen under it, and goes on in the source's history. Any other forks, and so does a
+// source whose freeze has a token that the thaw does not carry: an image of it may have been put into service.
 func (n *Node) thaw(name, token string, c condition) (seq uint64, err error) {
 	err = n.held(name, c, func(t *tenant) error {
 		seq, _ = t.db.Position()
@@ -203,6 +207,14 @@ func (n *Node) thaw(name, token string, c condition) (seq uint64, err error) {
 		}
 		if _, ok := h.named(token); !ok {
 			return errOtherToken(name)
+		}
+		switch {
+		case h.Held && token != "":
+			t.db.GoOn()
+		case h.Held, token != h.Token:
+			if err := t.db.Fork(); err != nil {
+				return err
+			}
 		}
 		if err := n.removeHold(name); err != nil {
 			return err

@@ -176,12 +176,7 @@ func (n *Node) putIn(name string, h hold, db *engine.DB, feed *replication.Feed)
 	if n.ended {
 		return seq, db.Close()
 	}
-	t, err := n.newHeldTenant(name, db, feed, &h)
-	if err != nil {
-		n.budget.open.Add(-1)
-		return 0, err
-	}
-	n.register(t)
+	n.register(n.newHeldTenant(name, db, feed, &h))
 	n.makeRoom(0)
 	return seq, nil
 }

@@ -147,29 +147,23 @@ func (n *Node) openLocked(name string) (*tenant, error) {
 		}
 		return err
 	})
-	var t *tenant
-	if err == nil {
-		t, err = n.newHeldTenant(name, db, feed, h)
-	}
 	if err != nil {
 		n.budget.open.Add(-1)
 		return nil, err
 	}
+	t := n.newHeldTenant(name, db, feed, h)
 	n.makeRoom(0)
 	return t, nil
 }
 
-// newHeldTenant is newTenant for a tenant that h holds, nil for none. It closes the database where it fails.
-func (n *Node) newHeldTenant(name string, db *engine.DB, feed *replication.Feed, h *hold) (*tenant, error) {
+// newHeldTenant is newTenant for a tenant that h holds, nil for none.
+func (n *Node) newHeldTenant(name string, db *engine.DB, feed *replication.Feed, h *hold) *tenant {
 	if h != nil {
-		if _, err := db.Freeze(); err != nil {
-			db.Close() // nothing was written to it
-			return nil, err
-		}
+		db.Hold()
 	}
 	t := n.newTenant(name, db, feed)
 	t.hold.Store(h)
-	return t, nil
+	return t
 }
 
 // withDescriptor opens something; where the process has run out of descriptors it closes idle tenants until there is one.

@@ -1,0 +1,227 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"fenec/engine/wal"
+	"fenec/internal/vfs/crashfs"
+)
+
+// life is a tenant x on a file system that outlives its node.
+type life struct {
+	*running
+	t        *testing.T
+	fs       *crashfs.FS
+	lost, of string // a position that is gone, and its history
+}
+
+func (l *life) start() {
+	l.t.Helper()
+	if err := l.fs.MkdirAll("/data", 0o700); err != nil {
+		l.t.Fatal(err)
+	}
+	l.running = start(l.t, Config{Dir: "/data", FS: l.fs, Sync: wal.Policy{Every: time.Hour}})
+}
+
+// kill starts another node on what the one there is leaves as its process is killed, or the power fails where kept is 0.
+func (l *life) kill(kept int) {
+	l.t.Helper()
+	l.fs = l.fs.CrashKeeping(func(n int) int { return n * kept })
+	l.start()
+}
+
+// at is where tenant x is, with its history.
+func (l *life) at() (seq, history string) {
+	l.t.Helper()
+	h := l.want(200, "GET", "/t/x/c?count", "", "Fenec-Read", "replica").header
+	return h.Get("Fenec-Seq"), h.Get("Fenec-History")
+}
+
+// wantHolds wants every way to name a position to go on from it.
+func (l *life) wantHolds(what, seq, history string) {
+	l.t.Helper()
+	l.want(200, "GET", "/t/x/c?count", "", "Fenec-After", seq, "Fenec-History", history)
+	l.want(200, "GET", "/t/x/_changes?since="+seq, "", "Fenec-History", history)
+	for _, headers := range [][]string{{"Last-Event-ID", seq + "@" + history}, {"Fenec-History", history}} {
+		w := l.watch("/t/x/c/changes?since="+seq, headers...)
+		l.query("x", "put c {n: 9}")
+		if e := w.next(); e.name != "change" {
+			l.t.Errorf("%s: a live query from %s is told %s", what, seq, e)
+		}
+		w.stop()
+	}
+}
+
+// wantApart wants every way to name a position to say at once that it is none of the tenant's.
+func (l *life) wantApart(what, seq, history string) {
+	l.t.Helper()
+	began := time.Now()
+	got := l.want(504, "GET", "/t/x/c?count", "", "Fenec-After", seq, "Fenec-History", history, "Fenec-Wait", "30000")
+	if !strings.Contains(got.body, "is of a branch that this copy is not on") || time.Since(began) > 20*time.Second {
+		l.t.Errorf("%s: a read that waits for %s is answered %s after %v", what, seq, got.body, time.Since(began))
+	}
+	l.want(409, "GET", "/t/x/_changes?since="+seq, "", "Fenec-History", history)
+	for _, headers := range [][]string{{"Last-Event-ID", seq + "@" + history}, {"Fenec-History", history}} {
+		w := l.watch("/t/x/c/changes?since="+seq, headers...)
+		if e := w.next(); e.name != "seed" {
+			l.t.Errorf("%s: a live query from %s is told %s", what, seq, e)
+		}
+		w.stop()
+	}
+}
+
+// TestCursorsAcrossTheEndOfANode leaves a node in each of the ways there are, with three changes more than the file of
+// the next has where those are lost, and comes back with every sort of cursor, before anything is written and after.
+func TestCursorsAcrossTheEndOfANode(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		leave func(l *life)
+		kept  string // the last change there is then
+		same  bool   // the history is the one there was, until something is written
+	}{
+		{name: "closed in order", leave: func(l *life) { l.stop(); l.start() }, kept: "7", same: true},
+		{name: "closed as idle", leave: func(l *life) { l.closeIdle("x") }, kept: "7", same: true},
+		{name: "killed", leave: func(l *life) { l.kill(1) }, kept: "7"},
+		{name: "the power failed", leave: func(l *life) { l.kill(0) }, kept: "4"},
+		{name: "yesterday's file put back", leave: func(l *life) {
+			l.stop()
+			yesterday := l.content("x.fenec")
+			l.start()
+			l.insert("x", 7, 3)
+			l.lost, l.of = l.at()
+			l.stop()
+			l.write("x.fenec", yesterday)
+			l.start()
+		}, kept: "7", same: true},
+		{name: "yesterday's file of a node that ran put back", leave: func(l *life) {
+			yesterday := l.content("x.fenec")
+			l.insert("x", 7, 3)
+			l.lost, l.of = l.at()
+			l.stop()
+			l.write("x.fenec", yesterday)
+			l.start()
+		}, kept: "7"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := &life{t: t, fs: crashfs.New(1)}
+			l.start()
+			l.fill("x", 3) // changes 1 to 4
+			l.want(200, "GET", "/t/x/_changes?since=0", "")
+			tenant := l.registry.get("x")
+			if err := tenant.db.Sync(); err != nil {
+				t.Fatal(err)
+			}
+			l.insert("x", 4, 3)
+			_, was := l.at()
+			l.lost, l.of = "8", was // which a read may have been shown
+			if c.kept == "4" {
+				l.lost = "7"
+			}
+			c.leave(l)
+			seq, now := l.at()
+			if seq != c.kept || (now == was) != c.same {
+				t.Errorf("it is at %s of %s, want %s; it was of %s", seq, now, c.kept, was)
+			}
+			l.wantApart("before a write", l.lost, l.of)
+			l.query("x", "put c {n: 8}")
+			l.wantApart("after a write", l.lost, l.of)
+			for range 4 {
+				l.query("x", "put c {n: 8}")
+			}
+			l.wantApart("once the number has come again", l.lost, l.of)
+			l.wantHolds("at the fork", c.kept, was)
+			l.wantHolds("before it", "2", was)
+			_, now = l.at()
+			l.wantHolds("before it, by its new name", "2", now)
+			l.closeIdle("x")
+			l.wantHolds("at the fork, another open later", c.kept, was)
+			l.wantHolds("of that open, another one later", "9", now)
+		})
+	}
+}
+
+func (l *life) content(name string) []byte {
+	l.t.Helper()
+	f, err := l.fs.OpenFile("/data/"+name, 0, 0)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	b := make([]byte, size)
+	if _, err := f.ReadAt(b, 0); err != nil {
+		l.t.Fatal(err)
+	}
+	return b
+}
+
+func (l *life) write(name string, b []byte) {
+	l.t.Helper()
+	f, err := openForWriting(l.fs, "/data/"+name)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(b, 0); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// TestAThawForksWhereAnotherCopyMayGoOn freezes a tenant, installs its image as another, and thaws the one or the other.
+func TestAThawForksWhereAnotherCopyMayGoOn(t *testing.T) {
+	const named = `{"token": "m1"}`
+	for _, c := range []struct {
+		name, freeze, install string
+		thaw                  string // tenant
+		with                  string
+		forks                 bool
+	}{
+		{name: "the tenant itself, frozen without a token", thaw: "x"},
+		{name: "the tenant itself, under its token", freeze: named, thaw: "x", with: named},
+		{name: "the tenant itself, by force", freeze: named, thaw: "x", forks: true},
+		{name: "a backup restored", thaw: "y", forks: true},
+		{name: "a backup restored of a freeze with a token", freeze: named, thaw: "y", forks: true},
+		{name: "a move's image", freeze: named, install: "?token=m1", thaw: "y", with: named},
+		{name: "a move's image, installed without its token", freeze: named, thaw: "y", with: named},
+		{name: "a move's image, by force", freeze: named, install: "?token=m1", thaw: "y", forks: true},
+	} {
+		for _, restarts := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restarted %v", c.name, restarts), func(t *testing.T) {
+				l := &life{t: t, fs: crashfs.New(1)}
+				l.start()
+				l.fill("x", 3)
+				_, was := l.at()
+				l.wantAdmin(200, "POST", "tenants/x/freeze", c.freeze)
+				l.wantAdmin(201, "PUT", "tenants/y/file"+c.install, l.image("x"))
+				if restarts {
+					l.stop()
+					l.start()
+				}
+				where := func(status int, method, path, body string) (seq, history string) {
+					t.Helper()
+					h := l.want(status, method, "/t/"+c.thaw+path, body, "Fenec-Read", "replica").header
+					return h.Get("Fenec-Seq"), h.Get("Fenec-History")
+				}
+				if seq, history := where(200, "GET", "/c", ""); seq != "4" || history != was {
+					t.Errorf("held it is at %s of %s, and was at 4 of %s", seq, history, was)
+				}
+				l.wantAdmin(200, "POST", "tenants/"+c.thaw+"/thaw", c.with)
+				if _, now := where(200, "GET", "/c", ""); (now != was) != c.forks {
+					t.Errorf("thawed it is of %s, and was of %s", now, was)
+				}
+				l.want(200, "GET", "/t/"+c.thaw+"/c", "", "Fenec-After", "4", "Fenec-History", was)
+				wrote := l.want(201, "POST", "/t/"+c.thaw+"/c", `{"n": 4}`).header.Get("Fenec-History")
+				// A tenant that was opened again before it was thawed writes a history of its own, but for a move's image.
+				if own := c.forks || restarts && c.thaw == "x"; (wrote != was) != own {
+					t.Errorf("what it writes is of %s, and it was of %s", wrote, was)
+				}
+			})
+		}
+	}
+}
