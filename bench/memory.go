@@ -52,6 +52,7 @@ func (fs memoryFS) SyncDir(string) error                      { return nil }
 func (fs memoryFS) Free(string) (int64, error)                { return math.MaxInt64, nil }
 func (fs memoryFS) Lock(string) (io.Closer, error)            { return io.NopCloser(nil), nil }
 func (f *memoryFile) Sync() error                             { return nil }
+func (f *memoryFile) DropCache() error                        { return nil }
 func (f *memoryFile) Close() error                            { return nil }
 func (f *memoryFile) Truncate(int64) error                    { return nil }
 func (f *memoryFile) ReadAt(p []byte, off int64) (int, error) { return 0, io.EOF }
