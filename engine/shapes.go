@@ -119,11 +119,11 @@ func (db *DB) ran(ctx context.Context, s *statement, began time.Duration, res *R
 	n := db.shapes.count(s)
 	n.add(took, rows, err != nil)
 	if db.opts.Slow > 0 && took > db.opts.Slow {
-		event := db.opts.Log.Warn()
+		event := db.opts.Log.Warn().Str("statement", n.shape).Dur("ms", took).Int64("rows", rows).Bool("failed", err != nil)
 		if id, ok := ctx.Value(requestKey{}).([]byte); ok {
 			event.Bytes("request", id)
 		}
-		event.Str("statement", n.shape).Dur("ms", took).Int64("rows", rows).Bool("failed", err != nil).Msg("a statement was slow")
+		event.Msg("a statement was slow")
 	}
 }
 
