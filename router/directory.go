@@ -64,7 +64,10 @@ func openDirectory(fs vfs.FS, path string, o engine.Options, open func(name, add
 		d.db, err = engine.Open(path, o)
 	}
 	if err == nil {
-		err = d.load()
+		// A router that was killed may have written what it never synced. What is acted on has to be on disk.
+		if err = d.db.Sync(); err == nil {
+			err = d.load()
+		}
 	}
 	if err != nil {
 		d.close() // what stopped the opening is what counts
