@@ -26,11 +26,13 @@ type counter struct {
 	w              io.Writer
 	passed, failed int
 	output         map[string][]string // by package and test, kept until its verdict
+	begun          map[string][]string // by package, the tests in the order they began
+	unfinished     []string            // tests of a package that broke down around them
 	failures       map[string]int      // failed tests by package
 }
 
 func main() {
-	c := &counter{w: os.Stdout, output: make(map[string][]string), failures: make(map[string]int)}
+	c := &counter{w: os.Stdout, output: make(map[string][]string), begun: make(map[string][]string), failures: make(map[string]int)}
 	lines := bufio.NewReaderSize(os.Stdin, 1<<20)
 	for {
 		line, err := lines.ReadString('\n')
@@ -40,6 +42,9 @@ func main() {
 		if err != nil {
 			break
 		}
+	}
+	for _, test := range c.unfinished {
+		fmt.Fprintf(c.w, "not ended: %s\n", test)
 	}
 	fmt.Fprintf(c.w, "%d passed, %d failed\n", c.passed, c.failed)
 	if c.failed > 0 || c.passed == 0 {
@@ -55,6 +60,9 @@ func (c *counter) take(line string) {
 	}
 	key := e.Package + e.ImportPath + " " + e.Test
 	switch e.Action {
+	case "run":
+		c.begun[e.Package] = append(c.begun[e.Package], e.Test)
+		c.output[key] = nil
 	case "output", "build-output":
 		c.output[key] = append(c.output[key], e.Output)
 	case "pass", "skip":
@@ -63,7 +71,7 @@ func (c *counter) take(line string) {
 		} else if e.Action == "pass" {
 			c.passed++
 		}
-		delete(c.output, key)
+		c.forget(e.Package, key)
 	case "fail", "build-fail":
 		c.fail(e, key)
 	}
@@ -80,9 +88,40 @@ func (c *counter) fail(e event, key string) {
 		c.failed++
 		c.failures[e.Package]++
 	default:
+		c.showUnfinished(e.Package)
 		fmt.Fprintf(c.w, "FAIL  %s %.1fs\n", e.Package, e.Elapsed)
 		if c.failures[e.Package] == 0 { // it did not build, or broke down outside of a test
 			c.failed++
 		}
+	}
+}
+
+// forget drops the output of what passed. A panic that ends the process, as the
+// one at the timeout does, comes as the output of whichever test was last heard
+// of, passed or not: it is the package's.
+func (c *counter) forget(pkg, key string) {
+	for i, text := range c.output[key] {
+		if strings.HasPrefix(text, "panic: ") {
+			c.output[pkg+" "] = append(c.output[pkg+" "], c.output[key][i:]...)
+			break
+		}
+	}
+	delete(c.output, key)
+}
+
+// showUnfinished shows the output of tests that have no verdict, because the
+// package ran out of time or a panic ended it.
+func (c *counter) showUnfinished(pkg string) {
+	for _, test := range c.begun[pkg] {
+		key := pkg + " " + test
+		texts, ok := c.output[key]
+		if !ok {
+			continue
+		}
+		c.unfinished = append(c.unfinished, key)
+		for _, text := range texts {
+			fmt.Fprint(c.w, text)
+		}
+		delete(c.output, key)
 	}
 }
