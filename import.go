@@ -31,7 +31,8 @@ goes on where it stopped when the same command is given again. Which import that
 stands in a small file beside the input, until the import is done; for stdin, name
 one with --state.
 
-A line that cannot be imported is reported on stderr by its number and left out.
+A line that cannot be imported is reported on stderr by its number and left out. If
+all are, the import fails.
 
 --create infers a type for each field from the first 1000 lines: bool, int, float,
 timestamp (ISO 8601 with a zone), text or a list of one of these where every value
@@ -48,6 +49,7 @@ func importCommand() *cli.Command {
 		value("collection", "", "The `NAME` of the collection to import into. Required."),
 		value("format", "", "`FORMAT` of the input: ndjson or csv. Without it, judged by the file's name or first byte."),
 		value("key", "", "The `FIELD` whose value, a positive int, becomes the id: a document of that id is replaced."),
+		value("id-as", "", "The `FIELD` to import the input's id into, if that is not to be the document's id."),
 		boolean("create", "Create the collection from the data where it is absent."),
 		boolean("strict", "Stop at the first line that cannot be imported."),
 		value("state", "", "The `FILE` that makes the import resumable. Without it, the input's name and .fenec-import; none for stdin."),
@@ -70,6 +72,7 @@ func importOptions(c *cli.Context) (importer.Options, error) {
 	o := importer.Options{
 		Collection: s.text("collection"),
 		Key:        s.text("key"),
+		IDAs:       s.text("id-as"),
 		State:      s.text("state"),
 		Create:     s.boolean("create"),
 		Strict:     s.boolean("strict"),
@@ -86,6 +89,10 @@ func importOptions(c *cli.Context) (importer.Options, error) {
 		return o, usagef("fenec import wants --collection, the name of a collection, got %q", o.Collection)
 	case !ok:
 		return o, usagef("--format wants ndjson or csv, got %q", s.text("format"))
+	case o.IDAs != "" && (!importer.IsName(o.IDAs) || o.IDAs == "id"):
+		return o, usagef("--id-as wants the name of a field other than id, got %q", o.IDAs)
+	case o.IDAs != "" && o.Key == "id":
+		return o, usagef("--key id makes the input's id the document's id, and --id-as %s imports it elsewhere: give one of them", o.IDAs)
 	case o.Lines > importer.MaxLines:
 		return o, usagef("--batch wants at most %d lines, got %d", importer.MaxLines, o.Lines)
 	case c.Args().Len() > 1:

@@ -183,6 +183,105 @@ func TestImport(t *testing.T) {
 		}
 	})
 
+	// A refused import leaves no collection, no position and no state file.
+	for _, c := range []struct {
+		name, file, text, args, want string
+	}{
+		{
+			"a CSV without the key's column", "k.csv", "sku,n\n1,2\n1,3\n", "--create --key code",
+			"FILE has no column code, which --key names; its columns are sku, n",
+		},
+		{
+			"a CSV without a column id that is the key", "i.csv", "sku,n\n1,2\n", "--create --key id",
+			"FILE has no column id, which --key names; its columns are sku, n",
+		},
+		{
+			"a CSV with an id beside the key", "b.csv", "id,k\n1,2\n", "--create --key k",
+			"FILE has a column id beside the key k; --id-as FIELD keeps it under another name",
+		},
+		{
+			"lines of which none has the key", "k.ndjson", "{\"sku\":1}\nnope\n{\"n\":2}\n", "--create --key code",
+			"FILE has no field code, which --key names; the fields of its first lines are sku, n",
+		},
+		{
+			"ids that are text", "t.ndjson", "{\"id\":\"AAPL\",\"n\":1}\n", "--create",
+			`line 1 of FILE has "AAPL" in id, and an id is a positive int; --id-as FIELD keeps it under another name, and --key FIELD takes another field for the id`,
+		},
+		{
+			"ids that are text in a CSV", "t.csv", "id,n\n7,1\nA7,1\n", "--create",
+			`line 3 of FILE has "A7" in id, and an id is a positive int; --id-as FIELD keeps it under another name, and --key FIELD takes another field for the id`,
+		},
+		{
+			"ids from zero", "z.csv", "id,n\n0,1\n1,1\n", "--create",
+			`line 2 of FILE has 0 in id, and an id is a positive int; --id-as FIELD keeps it under another name, and --key FIELD takes another field for the id`,
+		},
+		{
+			"a key that is text", "u.csv", "k,n\nx,1\n", "--create --key k",
+			`line 2 of FILE has "x" in k, and an id is a positive int; --key takes another field for the id, and without it each document gets a new one`,
+		},
+		{
+			"a CSV of a header alone", "h.csv", "a,b\n", "--create",
+			"nothing was imported: FILE has no row after its field names; the collection c, created for it, is dropped again",
+		},
+		{
+			"lines that are all bad", "n.csv", "a,b\n1\n2\n", "--create",
+			"nothing was imported: FILE has 2 lines, and all of them are bad; the collection c, created for it, is dropped again",
+		},
+		{
+			"lines that are all bad, strictly", "s.csv", "a,b\n1\n2\n", "--create --strict",
+			"line 2: the row wants 2 columns, as the first one has, got 1",
+		},
+	} {
+		t.Run(c.name+" is refused and leaves nothing", func(t *testing.T) {
+			to := tenant()
+			file := writeFile(t, filepath.Join(dir, c.file), c.text)
+			got := runImporter(t, "", append(strings.Fields(c.args), file, "--url", to, "--collection", "c")...)
+			want := "fenec: " + strings.ReplaceAll(c.want, "FILE", file) + "\n"
+			if got.code != exitFailed || got.stdout != "" || !strings.HasSuffix(got.stderr, want) {
+				t.Errorf("%+v\nwant %s", got, want)
+			}
+			if names := strings.TrimSpace(must(t, 200, "GET", to+"/", "")); strings.Contains(names, `"c"`) {
+				t.Errorf("a collection is left: %s", names)
+			}
+			clean(t, to, file+".fenec-import")
+		})
+	}
+
+	t.Run("what nothing can be imported of leaves a collection that was there", func(t *testing.T) {
+		to := tenant()
+		query(t, to, "create collection c (n int)")
+		for text, want := range map[string]string{
+			"":                           "nothing was imported: stdin has no lines",
+			"{\"n\":\"x\"}\n{\"m\":1}\n": "nothing was imported: stdin has 2 lines, and all of them are bad",
+		} {
+			got := runImporter(t, text, "--url", to, "--collection", "c", "--create")
+			if got.code != exitFailed || !strings.HasSuffix(got.stderr, "fenec: "+want+"\n") {
+				t.Errorf("%q: %+v, want %s", text, got, want)
+			}
+		}
+		got := runImporter(t, "{\"n\":1}\n", "--url", to, "--collection", "c", "--key", "k")
+		if want := "fenec: stdin has no field k, which --key names; the fields of its first lines are n\n"; got.code != exitFailed || got.stderr != want {
+			t.Errorf("%+v, want %s", got, want)
+		}
+		if rows := strings.TrimSpace(query(t, to, "get c")); rows != "[]" {
+			t.Errorf("rows %s, want none", rows)
+		}
+		clean(t, to)
+	})
+
+	t.Run("an id that is text goes into a field of another name", func(t *testing.T) {
+		to := tenant()
+		first := runImporter(t, "{\"id\":\"x-1\",\"n\":1}\n", "--url", to, "--collection", "c", "--create", "--id-as", "code")
+		second := runImporter(t, "n,id\n2,x-2\n", "--url", to, "--collection", "c", "--id-as", "code")
+		if first.code != 0 || second.code != 0 {
+			t.Fatalf("%+v %+v", first, second)
+		}
+		rows := strings.TrimSpace(query(t, to, "get c order id"))
+		if want := `[{"id":1,"code":"x-1","n":1},{"id":2,"code":"x-2","n":2}]`; rows != want {
+			t.Errorf("rows %s, want %s", rows, want)
+		}
+	})
+
 	t.Run("what cannot be imported into is said at once", func(t *testing.T) {
 		to := tenant()
 		for _, c := range []struct {

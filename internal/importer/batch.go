@@ -24,13 +24,11 @@ func (im *importer) item(r record) item {
 	if r.bad != nil {
 		return it
 	}
-	switch {
-	case im.in.format == CSV:
-		it.document, it.bad = fromCells(im.in.header, r.cells, im.Key, im.types)
-	case im.Key != "" && im.Key != "id":
-		it.document, it.bad = withKey(r.json, im.Key)
+	switch im.in.format {
+	case CSV:
+		it.document, it.bad = fromCells(im.names, r.cells, im.ids.key, im.types)
 	default:
-		it.document = r.json
+		it.document, it.bad = im.ids.object(r.json)
 	}
 	return it
 }

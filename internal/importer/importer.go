@@ -28,8 +28,10 @@ import (
 const (
 	MaxLines = 10_000  // documents a batch, at most
 	maxBytes = 4 << 20 // bytes of documents a batch
-	// sampleRecords are looked at to infer the types of a collection.
+	// sampleRecords are looked at to infer the types of a collection, or fewer of
+	// sampleBytes together.
 	sampleRecords = 1_000
+	sampleBytes   = 64 << 20
 )
 
 // Options say what is imported into what.
@@ -37,7 +39,8 @@ type Options struct {
 	Client     *api.Client // of the tenant
 	Target     string      // the tenant's URL, for the state file
 	Collection string
-	Key        string // the field whose value becomes the id; none where empty
+	Key        string // the field whose value becomes the id; none if empty
+	IDAs       string // the field that the input's id goes into; none if empty
 
 	Input  io.Reader
 	Name   string // what messages call the input
@@ -75,6 +78,8 @@ func (e *BadLine) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.R
 type importer struct {
 	Options
 	in      *input
+	ids     identity
+	names   []string // CSV: the names in the collection of the columns
 	state   *state
 	at      position
 	types   map[string]string // field name -> type, as the collection has them
@@ -86,7 +91,7 @@ type importer struct {
 // it had imported by then stays; the same call goes on after it where there is
 // a state file.
 func Run(ctx context.Context, o Options) (Summary, error) {
-	im := &importer{Options: o, lines: o.Lines}
+	im := &importer{Options: o, ids: identity{o.Key, o.IDAs}, lines: o.Lines}
 	err := im.run(ctx)
 	im.summary.Imported, im.summary.Bad = im.at.Imported, im.at.Bad
 	return im.summary, err
@@ -117,8 +122,17 @@ func (im *importer) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := im.load(ctx, sample); err != nil {
+	err = im.load(ctx, sample)
+	var bad *BadLine
+	switch {
+	case errors.As(err, &bad) && im.at.Imported == 0:
+		_, failed := im.undo(ctx) // there is nothing to go on with
+		return errors.Join(err, failed)
+	case err != nil:
 		return err
+	}
+	if im.at.Imported == 0 {
+		return im.nothing(ctx)
 	}
 	im.state.Done = true
 	if err := im.state.save(im.State); err != nil {
@@ -134,6 +148,11 @@ func (im *importer) open() error {
 		return err
 	}
 	im.in = in
+	if in.format == CSV {
+		if im.names, err = im.ids.header(in.header); err != nil {
+			return fmt.Errorf("%s %w", im.Name, err)
+		}
+	}
 	im.state, err = loadState(im.State, im.Target, im.Collection)
 	return err
 }
@@ -155,31 +174,69 @@ func (im *importer) greet(ctx context.Context) error {
 	}
 }
 
-// prepare learns the collection's types, making it first where that is asked.
-// It answers the records it read to do so.
+// prepare reads the collection's types, and creates the collection if it is
+// absent and that is wanted. It refuses data that cannot be meant for it. It
+// returns the records it read to do so.
 func (im *importer) prepare(ctx context.Context) ([]record, error) {
 	types, err := im.describe(ctx)
 	var r *api.Refusal
-	if err == nil || !errors.As(err, &r) || r.Status != http.StatusNotFound {
+	switch {
+	case err == nil:
 		im.types = types
+		if im.state.Begun || im.ids.key == "" || im.in.format == CSV {
+			return nil, nil
+		}
+		sample, err := im.sample(ctx, im.Lines, maxBytes)
+		if err != nil {
+			return nil, err
+		}
+		return sample, im.checkKey(sample)
+	case !errors.As(err, &r) || r.Status != http.StatusNotFound:
 		return nil, err
-	}
-	if !im.Create {
+	case !im.Create:
 		return nil, fmt.Errorf("there is no collection %s in %s; --create makes it from the data", im.Collection, im.Target)
 	}
-	sample, err := im.in.sample(sampleRecords)
+	return im.create(ctx)
+}
+
+// create makes the collection for the first records, and returns them.
+func (im *importer) create(ctx context.Context) ([]record, error) {
+	sample, err := im.sample(ctx, sampleRecords, sampleBytes)
 	if err != nil {
 		return nil, err
 	}
-	statement, err := infer(im.Collection, im.Key, im.in.header, sample)
+	if err := errors.Join(im.checkKey(sample), im.checkIDs(sample)); err != nil {
+		return nil, err
+	}
+	statement, err := infer(im.Collection, im.ids, im.in.header, sample)
 	if err != nil {
+		return nil, err
+	}
+	// Recorded first: an import that is killed here must know, when it goes on,
+	// that the collection is its own.
+	im.state.Created = true
+	if err := im.state.save(im.State); err != nil {
 		return nil, err
 	}
 	if _, err := im.query(ctx, statement); err != nil {
-		return nil, fmt.Errorf("cannot create the collection %s: %w", im.Collection, err)
+		err = fmt.Errorf("cannot create the collection %s: %w", im.Collection, err)
+		var r *api.Refusal
+		if errors.As(err, &r) {
+			err = errors.Join(err, im.state.remove(im.State))
+		}
+		return nil, err
 	}
 	im.summary.Created = statement
 	im.types, err = im.describe(ctx)
+	return sample, err
+}
+
+// sample reads the first records, unless the context ends first.
+func (im *importer) sample(ctx context.Context, records int, bytes int64) ([]record, error) {
+	sample, err := im.in.sample(records, bytes)
+	if cause := context.Cause(ctx); cause != nil {
+		return nil, cause
+	}
 	return sample, err
 }
 

@@ -152,10 +152,11 @@ func isTimestamp(text string) bool {
 
 // infer is the statement that creates a collection fit for the sample: a field
 // for each name seen, in the order they were first seen.
-func infer(collection, key string, header []string, sample []record) (string, error) {
+func infer(collection string, ids identity, header []string, sample []record) (string, error) {
 	shapes := make(map[string]shape)
 	var names []string
-	see := func(name string, s shape) {
+	see := func(field string, s shape) {
+		name := ids.rename(field)
 		before, ok := shapes[name]
 		if !ok {
 			names = append(names, name)
@@ -184,7 +185,7 @@ func infer(collection, key string, header []string, sample []record) (string, er
 	}
 	var fields []string
 	for _, name := range names {
-		if name == "id" || name == key {
+		if name == "id" {
 			continue
 		}
 		if !IsName(name) {

@@ -33,7 +33,7 @@ func TestTypesAreInferredFromEveryValue(t *testing.T) {
 			want: "a [bool], b [float], c json, d json, e json, f [text]",
 		},
 		"the id and the key are no fields": {
-			file: "a.ndjson", text: `{"id":1,"k":2,"n":3}`, key: "k", want: "n int",
+			file: "a.ndjson", text: `{"k":2,"n":3}`, key: "k", want: "n int",
 		},
 		"cells are read as what they look like": {
 			file: "a.csv", text: "i,f,b,at,s,z,e\n1,1.5,TRUE,2024-05-01T10:00:00+02:00,x,007,\n-2,1e3,false,2024-05-01T10:00:00Z,\"a \"\"b\"\"\",1,\n",
@@ -51,11 +51,11 @@ func TestTypesAreInferredFromEveryValue(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sample, err := in.sample(sampleRecords)
+			sample, err := in.sample(sampleRecords, sampleBytes)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := infer("things", c.key, in.header, sample)
+			got, err := infer("things", identity{key: c.key}, in.header, sample)
 			if want := "create collection if not exists things (" + c.want + ")"; err != nil || got != want {
 				t.Errorf("got  %s, %v\nwant %s", got, err, want)
 			}
@@ -68,11 +68,11 @@ func TestNamesThatAreNoneAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sample, err := in.sample(sampleRecords)
+	sample, err := in.sample(sampleRecords, sampleBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := infer("c", "", nil, sample); err == nil || !strings.Contains(err.Error(), `"Installed-Size", which is no field name`) {
+	if _, err := infer("c", identity{}, nil, sample); err == nil || !strings.Contains(err.Error(), `"Installed-Size", which is no field name`) {
 		t.Errorf("error %v", err)
 	}
 	for name, want := range map[string]bool{"a": true, "_a1": true, "größe": true, "तिथि": true, "": false, "1a": false, "a b": false, "a.b": false, "a;drop": false} {
@@ -87,11 +87,11 @@ func TestDataWithoutAGoodLineIsToldWhatIsWrongWithIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sample, err := in.sample(sampleRecords)
+	sample, err := in.sample(sampleRecords, sampleBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := infer("c", "", nil, sample); err == nil || !strings.Contains(err.Error(), "line 1 is no JSON: it ends too early") {
+	if _, err := infer("c", identity{}, nil, sample); err == nil || !strings.Contains(err.Error(), "line 1 is no JSON: it ends too early") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -125,12 +125,27 @@ func TestACellIsReadByTheTypeOfItsField(t *testing.T) {
 }
 
 func TestTheKeyBecomesTheID(t *testing.T) {
-	for _, c := range []struct{ object, want, err string }{
-		{`{"a":1,"k":7,"b":{"k":2}}`, `{"a":1,"id":7,"b":{"k":2}}`, ""},
-		{`{"a":1}`, "", "has no field k, which is the key"},
-		{`{"k":1,"id":2}`, "", "has an id of its own beside the key k"},
+	byKey, kept := identity{key: "k"}, identity{idAs: "code"}
+	for _, c := range []struct {
+		ids               identity
+		object, want, err string
+	}{
+		{byKey, `{"a":1,"k":7,"b":{"k":2}}`, `{"a":1,"id":7,"b":{"k":2}}`, ""},
+		{byKey, `{"a":1}`, "", "has no field k, which is the key"},
+		{byKey, `{"":1}`, "", "has no field k, which is the key"},
+		{byKey, `{"k":null}`, "", "has null in k, which is the key"},
+		{byKey, `{"k":1,"id":2}`, "", "has an id beside the key k; --id-as FIELD keeps it under another name"},
+		{identity{key: "id"}, `{"id":2,"a":1}`, `{"id":2,"a":1}`, ""},
+		{identity{key: "id"}, `{"a":1}`, "", "has no field id, which is the key"},
+		{identity{key: "id"}, `{"id":null}`, "", "has null in id, which is the key"},
+		{kept, `{"id":"x-1","a":1}`, `{"code":"x-1","a":1}`, ""},
+		{kept, `{"a":1,"":null}`, `{"a":1,"":null}`, ""},
+		{kept, `{"id":"x-1","code":1}`, "", "has a field code, which --id-as names for the id"},
+		{identity{"k", "code"}, `{"id":"x","k":3}`, `{"code":"x","id":3}`, ""},
+		{identity{"k", "k"}, `{"id":"x","k":3}`, `{"k":"x","id":3}`, ""},
+		{identity{}, `{"id":null,"a":1}`, `{"id":null,"a":1}`, ""},
 	} {
-		got, err := withKey([]byte(c.object), "k")
+		got, err := c.ids.object([]byte(c.object))
 		switch {
 		case c.err != "":
 			if err == nil || err.Error() != c.err {
@@ -140,12 +155,39 @@ func TestTheKeyBecomesTheID(t *testing.T) {
 			t.Errorf("%s became %s, %v, want %s", c.object, got, err, c.want)
 		}
 	}
-	header, cells := []string{"k", "n", "e"}, []string{"7", "x", ""}
-	got, err := fromCells(header, cells, "k", map[string]string{"n": "text"})
+}
+
+func TestTheColumnOfAKeyBecomesTheID(t *testing.T) {
+	for _, c := range []struct {
+		ids           identity
+		columns, want string
+		err           string
+	}{
+		{identity{}, "id,a", "id,a", ""},
+		{identity{key: "k"}, "k,a", "id,a", ""},
+		{identity{key: "k", idAs: "code"}, "k,id", "id,code", ""},
+		{identity{key: "k", idAs: "k"}, "k,id", "id,k", ""},
+		{identity{idAs: "code"}, "a,id", "a,code", ""},
+		{identity{key: "K"}, "k,a", "", "has no column K, which --key names; its columns are k, a"},
+		{identity{key: "id"}, "a,b", "", "has no column id, which --key names; its columns are a, b"},
+		{identity{key: "k"}, "k,id", "", "has a column id beside the key k; --id-as FIELD keeps it under another name"},
+		{identity{idAs: "a"}, "a,id", "", "has a column a, which --id-as names for the id"},
+	} {
+		got, err := c.ids.header(strings.Split(c.columns, ","))
+		switch {
+		case c.err != "":
+			if err == nil || err.Error() != c.err {
+				t.Errorf("%+v of %s: error %v, want %s", c.ids, c.columns, err, c.err)
+			}
+		case err != nil || strings.Join(got, ",") != c.want:
+			t.Errorf("%+v of %s became %s, %v, want %s", c.ids, c.columns, got, err, c.want)
+		}
+	}
+	got, err := fromCells([]string{"id", "n", "e"}, []string{"7", "x", ""}, "k", map[string]string{"n": "text"})
 	if want := `{"id":7,"n":"x"}`; err != nil || string(got) != want {
 		t.Errorf("cells became %s, %v, want %s", got, err, want)
 	}
-	if _, err := fromCells(header, []string{"", "x", "y"}, "k", nil); err == nil {
+	if _, err := fromCells([]string{"id", "n"}, []string{"", "x"}, "k", nil); err == nil {
 		t.Error("a row without its key was taken")
 	}
 }

@@ -192,10 +192,11 @@ func (in *input) read() ([]byte, error) {
 	}
 }
 
-// sample reads up to n records that are documents, to look at before any is sent.
-func (in *input) sample(n int) ([]record, error) {
+// sample reads up to n records, of about that many bytes at most, to look at
+// before any is sent.
+func (in *input) sample(n int, bytes int64) ([]record, error) {
 	var records []record
-	for len(records) < n {
+	for end := in.offset + bytes; len(records) < n && in.offset < end; {
 		r, err := in.next()
 		if errors.Is(err, io.EOF) {
 			break

@@ -267,7 +267,7 @@ func FuzzObject(f *testing.F) {
 		if _, err := object(append(again, '}')); err != nil {
 			t.Fatalf("%q put together again is %q: %v", text, again, err)
 		}
-		if statement, err := infer("c", "", nil, []record{{json: text}}); err == nil && !utf8.ValidString(statement) {
+		if statement, err := infer("c", identity{}, nil, []record{{json: text}}); err == nil && !utf8.ValidString(statement) {
 			t.Fatalf("%q makes the statement %q", text, statement)
 		}
 	})

@@ -102,41 +102,14 @@ func appendQuoted(dst []byte, text string) []byte {
 	return quoted
 }
 
-// withKey is an object whose field key has become its id.
-func withKey(object []byte, key string) ([]byte, error) {
-	fields, err := members(object)
-	if err != nil {
-		return nil, err
-	}
-	dst := append(make([]byte, 0, len(object)+8), '{')
-	found := false
-	for _, f := range fields {
-		switch f.name {
-		case key:
-			found = true
-			dst = appendMember(dst, "id", f.value)
-		case "id":
-			return nil, fmt.Errorf("has an id of its own beside the key %s", key)
-		default:
-			dst = appendMember(dst, f.name, f.value)
-		}
-	}
-	if !found {
-		return nil, fmt.Errorf("has no field %s, which is the key", key)
-	}
-	return append(dst, '}'), nil
-}
-
-// fromCells is a row of CSV as an object. A cell is read by the type of the
-// field it goes into; an empty one is no value. What cannot be a value of the
-// type goes as the text it is, for the database to refuse by the field's name.
-func fromCells(header, cells []string, key string, types map[string]string) ([]byte, error) {
+// fromCells returns a row of CSV as an object. names are those of the columns in
+// the collection. A cell is read by the type of the field it goes into; an empty
+// one is no value. What cannot be a value of the type goes as the text it is, for
+// the database to refuse by the field's name. Where there is a key, each row must have it.
+func fromCells(names, cells []string, key string, types map[string]string) ([]byte, error) {
 	dst := []byte{'{'}
 	for i, cell := range cells {
-		name := header[i]
-		if name == key {
-			name = "id"
-		}
+		name := names[i]
 		if cell == "" {
 			if name == "id" && key != "" {
 				return nil, fmt.Errorf("has nothing in %s, which is the key", key)

@@ -111,9 +111,31 @@ func (im *importer) finish(ctx context.Context) error {
 		err = nil // gone already
 	}
 	if err != nil {
-		return fmt.Errorf("everything is imported, but the position of the import is not cleared away: %w", err)
+		return fmt.Errorf("the import is done, but its position is not cleared away: %w", err)
 	}
 	return im.state.remove(im.State)
+}
+
+// dropEmpty drops the collection unless it has documents, and reports whether it
+// did.
+func (im *importer) dropEmpty(ctx context.Context) (bool, error) {
+	empty, err := statement("del " + im.Collection + " require 0")
+	if err != nil {
+		return false, err
+	}
+	drop, err := statement("drop collection " + im.Collection)
+	if err != nil {
+		return false, err
+	}
+	_, err = im.Client.Insist(ctx, http.MethodPost, "/batch", append(empty, drop...))
+	var r *api.Refusal
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.As(err, &r) && (r.Status == http.StatusPreconditionFailed || r.Status == http.StatusNotFound):
+		return false, nil // it is in use, or gone already
+	}
+	return false, fmt.Errorf("nothing was imported, and the collection %s made for it is not dropped: %w", im.Collection, err)
 }
 
 // describe answers the collection's fields and their types.

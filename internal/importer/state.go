@@ -17,8 +17,9 @@ type state struct {
 	Import     string `json:"import"` // the position row's name
 	Target     string `json:"target"`
 	Collection string `json:"collection"`
-	Begun      bool   `json:"begun"` // the tenant has the position row
-	Done       bool   `json:"done"`  // every line is imported; what is left is clearing up
+	Created    bool   `json:"created"` // this import makes the collection
+	Begun      bool   `json:"begun"`   // the tenant has the position row
+	Done       bool   `json:"done"`    // every line is imported; what is left is clearing up
 }
 
 // loadState reads the state of an earlier run, or begins one where there is no

@@ -1,0 +1,230 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// identity says which field of the input becomes a document's id, and where the
+// input's own field id goes if it is another.
+type identity struct {
+	key  string // the field whose value becomes the id; id if empty
+	idAs string // the field that the input's id goes into; none if empty
+}
+
+// rename returns the name in the collection of a field of the input.
+func (d identity) rename(field string) string {
+	switch {
+	case d.key != "" && field == d.key:
+		return "id"
+	case d.idAs != "" && field == "id":
+		return d.idAs
+	}
+	return field
+}
+
+// source returns the field of the input that becomes the id, empty if there is
+// none and each document gets a new id.
+func (d identity) source() string {
+	switch {
+	case d.key != "":
+		return d.key
+	case d.idAs != "":
+		return ""
+	}
+	return "id"
+}
+
+// errNoKey is the reason of a line without the key.
+type errNoKey struct{ key string }
+
+func (e errNoKey) Error() string { return "has no field " + e.key + ", which is the key" }
+
+// object returns an object of the input with its fields renamed.
+func (d identity) object(object []byte) ([]byte, error) {
+	if d.idAs == "" && d.key == "" {
+		return object, nil
+	}
+	fields, err := members(object)
+	if err != nil {
+		return nil, err
+	}
+	dst := append(make([]byte, 0, len(object)+len(d.idAs)), '{')
+	found := false
+	for _, f := range fields {
+		name := d.rename(f.name)
+		switch {
+		case d.key != "" && f.name == d.key:
+			if f.value.Kind() == 'n' {
+				return nil, fmt.Errorf("has null in %s, which is the key", d.key)
+			}
+			found = true
+		case name == "id":
+			return nil, fmt.Errorf("has an id beside the key %s; --id-as FIELD keeps it under another name", d.key)
+		case d.idAs != "" && name == d.idAs && f.name != "id":
+			return nil, fmt.Errorf("has a field %s, which --id-as names for the id", d.idAs)
+		}
+		dst = appendMember(dst, name, f.value)
+	}
+	if d.key != "" && !found {
+		return nil, errNoKey{d.key}
+	}
+	return append(dst, '}'), nil
+}
+
+// header returns the names in the collection of a CSV's columns.
+func (d identity) header(columns []string) ([]string, error) {
+	if d.key != "" && !slices.Contains(columns, d.key) {
+		return nil, fmt.Errorf("has no column %s, which --key names; its columns are %s", d.key, list(columns))
+	}
+	names := make([]string, len(columns))
+	for i, column := range columns {
+		names[i] = d.rename(column)
+	}
+	switch {
+	case d.key != "" && d.key != "id" && d.idAs == "" && slices.Contains(columns, "id"):
+		return nil, fmt.Errorf("has a column id beside the key %s; --id-as FIELD keeps it under another name", d.key)
+	case d.idAs != "" && d.idAs != d.key && slices.Contains(columns, "id") && slices.Contains(columns, d.idAs):
+		return nil, fmt.Errorf("has a column %s, which --id-as names for the id", d.idAs)
+	}
+	return names, nil
+}
+
+// checkKey refuses lines of JSON of which none has the key. The lines are the
+// first of the input.
+func (im *importer) checkKey(sample []record) error {
+	if im.ids.key == "" {
+		return nil
+	}
+	var names []string
+	for _, r := range sample {
+		if r.json == nil {
+			continue
+		}
+		fields, err := members(r.json)
+		if err != nil {
+			continue
+		}
+		for _, f := range fields {
+			if f.name == im.ids.key {
+				return nil
+			}
+			if !slices.Contains(names, f.name) {
+				names = append(names, f.name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s has no field %s, which --key names; the fields of its first lines are %s", im.Name, im.ids.key, list(names))
+}
+
+// checkIDs refuses data whose ids cannot be the ids of documents, before a
+// collection is made for it.
+func (im *importer) checkIDs(sample []record) error {
+	source := im.ids.source()
+	if source == "" {
+		return nil
+	}
+	column := slices.Index(im.in.header, source)
+	for _, r := range sample {
+		got := idOf(r, source, column)
+		if got == "" || isID(got) {
+			continue
+		}
+		problem := fmt.Sprintf("line %d of %s has %s in %s, and an id is a positive int; ", r.line, im.Name, shorten(got), source)
+		if source != "id" {
+			return errors.New(problem + "--key takes another field for the id, and without it each document gets a new one")
+		}
+		return errors.New(problem + "--id-as FIELD keeps it under another name, and --key FIELD takes another field for the id")
+	}
+	return nil
+}
+
+// idOf returns the JSON of the value that a record gives for its id, empty if it
+// gives none. column is the place of the field source in a row of CSV.
+func idOf(r record, source string, column int) string {
+	switch {
+	case r.bad != nil:
+	case r.cells != nil:
+		if column >= 0 && r.cells[column] != "" {
+			return string(cellValue(r.cells[column], "int"))
+		}
+	default:
+		fields, err := members(r.json)
+		if err != nil {
+			return ""
+		}
+		for _, f := range fields {
+			if f.name == source && f.value.Kind() != 'n' {
+				return string(f.value)
+			}
+		}
+	}
+	return ""
+}
+
+// isID reports whether a JSON value can be a document's id.
+func isID(value string) bool {
+	if jsontext.Value(value).Kind() != '0' {
+		return false
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	return err == nil && n > 0
+}
+
+// list returns names for a message, the first of many.
+func list(names []string) string {
+	const most = 20
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// shorten cuts a value for a message.
+func shorten(value string) string {
+	const most = 60
+	if runes := []rune(value); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return value
+}
+
+// nothing ends an import that has read its whole input and imported no line of it.
+func (im *importer) nothing(ctx context.Context) error {
+	reason := im.Name + " has no lines"
+	switch {
+	case im.at.Bad > 0:
+		reason = fmt.Sprintf("%s has %d lines, and all of them are bad", im.Name, im.at.Bad)
+	case im.in.format == CSV:
+		reason = im.Name + " has no row after its field names"
+	}
+	dropped, err := im.undo(ctx)
+	if dropped {
+		reason += "; the collection " + im.Collection + ", created for it, is dropped again"
+	}
+	return errors.Join(errors.New("nothing was imported: "+reason), err)
+}
+
+// undo leaves nothing of an import that imported no line: neither its position
+// and state nor the collection, if the import created that and nobody has written
+// to it since. It reports whether the collection was dropped.
+func (im *importer) undo(ctx context.Context) (dropped bool, err error) {
+	if im.state.Created {
+		if dropped, err = im.dropEmpty(ctx); err != nil {
+			return false, err
+		}
+	}
+	if dropped {
+		im.summary.Created = ""
+	}
+	return dropped, im.finish(ctx)
+}
