@@ -225,7 +225,7 @@ func TestImport(t *testing.T) {
 		},
 		{
 			"lines that are all bad", "n.csv", "a,b\n1\n2\n", "--create",
-			"nothing was imported: FILE has 2 lines, and all of them are bad; the collection c, created for it, is dropped again",
+			"nothing was imported: FILE has only bad lines (2); the collection c, created for it, is dropped again",
 		},
 		{
 			"lines that are all bad, strictly", "s.csv", "a,b\n1\n2\n", "--create --strict",
@@ -252,7 +252,7 @@ func TestImport(t *testing.T) {
 		query(t, to, "create collection c (n int)")
 		for text, want := range map[string]string{
 			"":                           "nothing was imported: stdin has no lines",
-			"{\"n\":\"x\"}\n{\"m\":1}\n": "nothing was imported: stdin has 2 lines, and all of them are bad",
+			"{\"n\":\"x\"}\n{\"m\":1}\n": "nothing was imported: stdin has only bad lines (2)",
 		} {
 			got := runImporter(t, text, "--url", to, "--collection", "c", "--create")
 			if got.code != exitFailed || !strings.HasSuffix(got.stderr, "fenec: "+want+"\n") {

@@ -203,7 +203,7 @@ func (im *importer) nothing(ctx context.Context) error {
 	reason := im.Name + " has no lines"
 	switch {
 	case im.at.Bad > 0:
-		reason = fmt.Sprintf("%s has %d lines, and all of them are bad", im.Name, im.at.Bad)
+		reason = fmt.Sprintf("%s has only bad lines (%d)", im.Name, im.at.Bad)
 	case im.in.format == CSV:
 		reason = im.Name + " has no row after its field names"
 	}
