@@ -46,7 +46,7 @@ func TestTheClientThroughMoves(t *testing.T) {
 				t.Fatalf("after write %d a read has %d rows, %v", n, len(rows), err)
 			}
 		}
-		if a := <-moved; a[:3] != "200" {
+		if a := receive(t, "the move ends", moved); a[:3] != "200" {
 			t.Errorf("move %d: %s", i, a)
 		}
 	}

@@ -168,7 +168,7 @@ func TestTheRouterKilledInTheMiddleOfMoves(t *testing.T) {
 		go func() { moved <- c.move(to) }()
 		<-time.After(time.Duration(random.IntN(60)) * time.Millisecond)
 		c.router.Load().kill()
-		<-moved
+		receive(t, "the move ends", moved)
 		c.router.Store(startRouter(t, c.directory))
 		// The writers go on, whatever became of the move.
 		w.more(t, 5)
@@ -219,7 +219,7 @@ func TestANodeKilledInTheMiddleOfMoves(t *testing.T) {
 		go func() { moved <- c.move(to) }()
 		<-time.After(time.Duration(random.IntN(40)) * time.Millisecond)
 		c.nodes[victim].kill()
-		a := <-moved
+		a := receive(t, "the move ends", moved)
 		c.startNode(victim)
 		if a.status == 200 {
 			on = to

@@ -107,7 +107,7 @@ func TestARequestInFlightIsFinishedBeforeTheEnd(t *testing.T) {
 	if err != nil || response.StatusCode != 201 {
 		t.Errorf("the request in flight was answered %v, %v", response, err)
 	}
-	<-node.exited
+	receive(t, "the node ends", node.exited)
 	if code := node.cmd.ProcessState.ExitCode(); code != 0 {
 		t.Errorf("exit code %d: %s", code, node.output())
 	}

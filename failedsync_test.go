@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -57,8 +58,10 @@ cat >/dev/null`, v.room, v.dir)
 	}
 	t.Cleanup(func() { // after the processes in it have ended
 		in.Close()
-		v.holder.Wait()
+		ended(v.holder)
 	})
+	timer := time.AfterFunc(patience, func() { v.holder.Process.Kill() })
+	defer timer.Stop()
 	if n, _ := out.Read(make([]byte, 6)); n == 0 {
 		return nil, fmt.Errorf("%s", strings.TrimSpace(problem.String()))
 	}

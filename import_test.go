@@ -35,9 +35,7 @@ func runImporter(t *testing.T, stdin string, args ...string) imported {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(patience, func() { cmd.Process.Kill() })
-	defer timer.Stop()
-	cmd.Wait() // the exit code says it
+	ended(cmd) // the exit code says it
 	return imported{cmd.ProcessState.ExitCode(), took.ReplaceAllString(stdout.String(), " in TIME"), stderr.String()}
 }
 
@@ -356,7 +354,7 @@ func TestAnImportThatWaitsForStdinCanBeStopped(t *testing.T) {
 		return len(numbers(t, tenant)) == 2000
 	})
 	cmd.Process.Signal(syscall.SIGTERM)
-	cmd.Wait()
+	ended(cmd) // the exit code says it
 	if code := cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(stderr.String(), errInterrupted.Error()) {
 		t.Errorf("exit code %d, %s", code, stderr.String())
 	}
@@ -417,7 +415,7 @@ func TestAnImportKilledAtAnyMomentImportsEachLineOnce(t *testing.T) {
 			signal = syscall.SIGINT
 		}
 		cmd.Process.Signal(signal)
-		if err := cmd.Wait(); err == nil {
+		if err := ended(cmd); err == nil {
 			t.Logf("round %d had finished before it was killed", round)
 			break
 		}
@@ -508,7 +506,7 @@ func TestAnImportOutlivesANodeThatIsKilled(t *testing.T) {
 		node.kill()
 		node = start(t, args...)
 	}
-	got := <-ended
+	got := receive(t, "the import ends", ended)
 	if got.code != 0 {
 		t.Errorf("%+v", got)
 	}
@@ -535,7 +533,7 @@ func TestAnImportThroughTheRouterOutlivesMoves(t *testing.T) {
 			t.Fatalf("the move answered %d %s", a.status, a.body)
 		}
 	}
-	if got := <-ended; got.code != 0 {
+	if got := receive(t, "the import ends", ended); got.code != 0 {
 		t.Errorf("%+v", got)
 	}
 	eachOnce(t, c.tenant(), lines)

@@ -141,7 +141,7 @@ func stopHere(t *testing.T, s service, served chan error) {
 	if err := s.Shutdown(ctx); err != nil {
 		t.Errorf("it does not stop: %v", err)
 	}
-	if err := <-served; err != nil {
+	if err := receive(t, "it stops serving", served); err != nil {
 		t.Errorf("it stops serving: %v", err)
 	}
 }

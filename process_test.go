@@ -97,7 +97,7 @@ func (p *process) url() string { return "http://" + p.addr }
 // kill ends it as a crash does, and waits.
 func (p *process) kill() {
 	p.cmd.Process.Kill() // it may have ended already
-	<-p.exited
+	receive(p.t, "fenec ends after SIGKILL", p.exited)
 }
 
 // stop sends SIGTERM and wants exit code 0. Nothing the race detector found may
@@ -125,9 +125,10 @@ func fails(t *testing.T, args ...string) (int, string) {
 	cmd := exec.Command(binary(t), args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	timer := time.AfterFunc(patience, func() { cmd.Process.Kill() })
-	defer timer.Stop()
-	err := cmd.Run()
+	err := cmd.Start()
+	if err == nil {
+		err = ended(cmd)
+	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
@@ -200,6 +201,25 @@ func eventually(t *testing.T, what string, ok func() bool) {
 		}
 		<-time.After(5 * time.Millisecond)
 	}
+}
+
+// receive waits for a value, or for the end of a channel.
+func receive[T any](t testing.TB, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case got := <-from:
+		return got
+	case <-time.After(patience):
+		t.Fatalf("%s: not within %s", what, patience)
+		panic("unreachable")
+	}
+}
+
+// ended waits for a command that was started, and kills it if it does not end.
+func ended(cmd *exec.Cmd) error {
+	timer := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+	defer timer.Stop()
+	return cmd.Wait()
 }
 
 // startNode runs a node on a directory.

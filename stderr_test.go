@@ -79,9 +79,7 @@ func begin(t *testing.T, cmd *exec.Cmd, ends ...*os.File) {
 func terminates(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	cmd.Process.Signal(syscall.SIGTERM)
-	timer := time.AfterFunc(patience, func() { cmd.Process.Kill() })
-	defer timer.Stop()
-	if err := cmd.Wait(); err != nil {
+	if err := ended(cmd); err != nil {
 		t.Errorf("after SIGTERM it ended with %v, want exit code 0", err)
 	}
 }
@@ -240,7 +238,7 @@ func TestAnImportOutlivesTheReaderOfItsBadLines(t *testing.T) {
 	cmd.Stderr = w
 	r.Close()
 	begin(t, cmd, w)
-	if err := cmd.Wait(); err != nil {
+	if err := ended(cmd); err != nil {
 		t.Errorf("the import ends with %v", err)
 	}
 	if n := len(numbers(t, tenant)); n != 1 || numbers(t, tenant)[1] != 50 {

@@ -197,7 +197,7 @@ func TestANodeKilledAtEachStepOfAMove(t *testing.T) {
 				a := c.move(to)
 				at := tr.sprung()
 				if at != "" {
-					c.startNode(<-killed)
+					c.startNode(receive(t, "the node is killed", killed))
 				}
 				w.more(t, 2)
 				if a.status != 200 {

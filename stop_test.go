@@ -28,7 +28,7 @@ func TestARouterEndsInTheMiddleOfAMove(t *testing.T) {
 	gs["n2"].install.Store(&silent)
 	moved := make(chan answered, 1)
 	go func() { moved <- c.move("n2") }()
-	<-reached
+	receive(t, "the move reaches its target", reached)
 	began := time.Now()
 	router := c.router.Load()
 	router.cmd.Process.Signal(syscall.SIGTERM)
@@ -43,7 +43,7 @@ func TestARouterEndsInTheMiddleOfAMove(t *testing.T) {
 	if code := router.cmd.ProcessState.ExitCode(); code != 0 {
 		t.Errorf("exit code %d: %s", code, router.output())
 	}
-	<-moved
+	receive(t, "the move ends", moved)
 	close(release)
 	gs["n2"].install.Store(nil)
 	c.router.Store(startRouter(t, c.directory))

@@ -64,7 +64,7 @@ func serveIn(t testing.TB, s service) string {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		s.Shutdown(ctx)
-		if err := <-ended; err != nil {
+		if err := receive(t, "it is answered", ended); err != nil {
 			t.Error(err)
 		}
 	})

@@ -85,7 +85,7 @@ func (f *tailing) has(w *writers) bool {
 func (f *tailing) stop() {
 	f.t.Helper()
 	f.cmd.Process.Signal(syscall.SIGINT)
-	<-f.read
+	receive(f.t, "tail ends", f.read)
 	if err := f.cmd.Wait(); err != nil {
 		f.t.Errorf("tail ended with %v: %s", err, f.stderr.String())
 	}
@@ -140,7 +140,7 @@ func TestATailThatIsKilledGoesOnFromItsConsumer(t *testing.T) {
 			return len(f.seqs) > 0
 		})
 		f.cmd.Process.Kill()
-		<-f.read
+		receive(f.t, "tail ends", f.read)
 		f.cmd.Wait() // killed
 		for _, seq := range f.seqs {
 			seen[seq] = true
@@ -148,7 +148,7 @@ func TestATailThatIsKilledGoesOnFromItsConsumer(t *testing.T) {
 	}
 	w.stop()
 	f := startTail(t, "--once", "--consumer", "printer", tenant)
-	<-f.read
+	receive(f.t, "tail ends", f.read)
 	if err := f.cmd.Wait(); err != nil {
 		t.Errorf("tail ended with %v: %s", err, f.stderr.String())
 	}

@@ -51,7 +51,7 @@ func startUp(t *testing.T, dir string, listen string) *upProcess {
 func (up *upProcess) stop(t *testing.T) {
 	t.Helper()
 	up.cmd.Process.Signal(syscall.SIGTERM)
-	if err := up.cmd.Wait(); err != nil {
+	if err := ended(up.cmd); err != nil {
 		t.Errorf("fenec up ended with %v: %s", err, up.stderr)
 	}
 	if strings.Contains(up.stderr.String(), "DATA RACE") {
