@@ -111,7 +111,7 @@ var twinRequests = []struct {
 	{"OPTIONS of the health", "OPTIONS /_health HTTP/1.1\r\nHost: a\r\n\r\n", 204},
 	{"the health", "GET /_health HTTP/1.1\r\nHost: a\r\n\r\n", 200},
 	{"the health by a POST", "POST /_health HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", 405},
-	{"metrics", "GET /_metrics HTTP/1.1\r\nHost: a\r\n\r\n", 200},
+	{"metrics", "GET /_metrics HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + adminToken + "\r\n\r\n", 200},
 	{"* of a GET", "GET * HTTP/1.1\r\nHost: a\r\n\r\n", 400},
 	{"a method of a tenant there is not", "PUT /t/nobody/books HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", 404},
 	{"a route to come of a tenant there is not", "GET /t/nobody/_whoami HTTP/1.1\r\nHost: a\r\n\r\n", 404},

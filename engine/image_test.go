@@ -13,6 +13,7 @@ import (
 
 	"fenec/engine/doc"
 	"fenec/engine/fail"
+	"fenec/engine/wal"
 	"fenec/internal/vfs/crashfs"
 )
 
@@ -180,14 +181,20 @@ func FuzzInstallImage(f *testing.F) {
 	})
 }
 
-// FuzzOperations reads hostile operations: what a record holds once its checksum is right.
+// FuzzOperations reads hostile records, what they hold once their checksums are right, each with a fork after it.
 func FuzzOperations(f *testing.F) {
-	f.Add(appendHead(nil, head{Seq: 1}))
-	f.Add(appendNumbers(nil, opDelete, 1, 7))
-	f.Add([]byte{opPut, 1, 0xff, 0xff, 0xff, 0xff})
-	f.Fuzz(func(t *testing.T, b []byte) {
+	began, next := historyOf(1, 2, 3), historyOf(2, 2, 4)
+	f.Add(uint8(wal.Image), appendHead(nil, head{Seq: 1, History: began}), fork{next, 1}.record()[wal.HeaderSize:])
+	f.Add(uint8(wal.Image), appendNumbers(nil, opDelete, 1, 7), []byte{})
+	f.Add(uint8(wal.Block), []byte{opPut, 1, 0xff, 0xff, 0xff, 0xff}, []byte{})
+	f.Fuzz(func(t *testing.T, kind uint8, b, forked []byte) {
 		c := checker{db: newDB(file, Options{}.withDefaults())}
-		c.visit(0, 1, b, nil)
+		c.visit(0, wal.Kind(kind), b, nil)
+		left := c.db.history
+		c.visit(int64(len(b)), wal.Fork, forked, nil)
+		if h := c.db.history; h != left && (h.Term <= left.Term || h.lineage() != left.lineage()) {
+			t.Errorf("the history %s forked into %s", left, h)
+		}
 		for _, name := range c.db.names {
 			t := c.db.tables[name]
 			t.Ascend(1, func(doc.Document) bool { return true })

@@ -129,6 +129,28 @@ func TestTokensOpenTheirDoorsOnly(t *testing.T) {
 	}
 }
 
+func TestMetricsWantTheAdminTokenIfThereIsNoOther(t *testing.T) {
+	for _, tc := range []struct {
+		data, admin, authorization string
+		status                     int
+	}{
+		{"", "", "", 200},
+		{"", adminToken, "", 401},
+		{"", adminToken, "Bearer " + adminToken, 200},
+		{"data", "", "", 401},
+		{"data", "", "Bearer data", 200},
+	} {
+		r := start(t, Config{DataToken: tc.data})
+		r.config.AdminToken = tc.admin
+		if got := r.do("GET", "/_metrics", "", "Authorization", tc.authorization); got.status != tc.status {
+			t.Errorf("data token %q, admin token %q, asked with %q: status %d, want %d", tc.data, tc.admin, tc.authorization, got.status, tc.status)
+		}
+		if got := r.do("GET", "/_health", ""); got.status != 200 {
+			t.Errorf("health is answered %d", got.status)
+		}
+	}
+}
+
 // image fetches a tenant's image.
 func (r *running) image(tenant string) string {
 	r.t.Helper()

@@ -20,6 +20,14 @@ func (n *Node) mayManage(r *http1.Request) bool {
 	return n.config.AdminToken != "" && presents(r, n.config.AdminToken)
 }
 
+// mayWatch reports whether a request may read the metrics: with any token there is, or without one if there is none.
+func (n *Node) mayWatch(r *http1.Request) bool {
+	if n.config.DataToken == "" && n.config.AdminToken != "" {
+		return n.mayManage(r)
+	}
+	return n.mayRead(r) || n.mayManage(r)
+}
+
 // presents tells whether a request carries the token, in a time that says nothing of how much of it is right.
 func presents(r *http1.Request, token string) bool {
 	given := r.Get("Authorization")

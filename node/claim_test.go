@@ -379,7 +379,7 @@ func TestClaimsAreBounded(t *testing.T) {
 	if got := r.want(503, "POST", "/t/x/query", statement(claimJob), "Fenec-Wait", "1000"); got.header.Get("Retry-After") != "1" {
 		t.Errorf("past the bound: %v %s", got.header, got.body)
 	}
-	if got := r.want(200, "GET", "/_metrics", ""); !strings.Contains(got.body, "fenec_claims_held 2\n") || !strings.Contains(got.body, "fenec_claims_held_max 2\n") {
+	if got := r.want(200, "GET", "/_metrics", "", "Authorization", "Bearer "+adminToken); !strings.Contains(got.body, "fenec_claims_held 2\n") || !strings.Contains(got.body, "fenec_claims_held_max 2\n") {
 		t.Errorf("the metrics are %s", got.body)
 	}
 	r.put("x", "a")

@@ -135,7 +135,7 @@ func TestADirectoryOrALinkIsNoReasonToStop(t *testing.T) {
 	}
 	r.want(404, "GET", "/t/link/c", "")
 	r.wantAdmin(200, "GET", "stats", "")
-	r.want(200, "GET", "/_metrics", "")
+	r.want(200, "GET", "/_metrics", "", "Authorization", "Bearer "+adminToken)
 	if got := r.count("good"); got != `{"count":1}` {
 		t.Error(got)
 	}

@@ -244,7 +244,7 @@ func TestAStorageErrorStopsATenantsWritesUntilItIsOpenedAgain(t *testing.T) {
 		}
 	}
 	r.want(201, "POST", "/t/well/c", `{"n": 1}`)
-	if got := r.want(200, "GET", "/_metrics", "").body; !strings.Contains(got, "fenec_storage_failed 1\n") {
+	if got := r.want(200, "GET", "/_metrics", "", "Authorization", "Bearer "+adminToken).body; !strings.Contains(got, "fenec_storage_failed 1\n") {
 		t.Error("the metric does not say so")
 	}
 	clock.Advance(time.Minute)
@@ -255,7 +255,7 @@ func TestAStorageErrorStopsATenantsWritesUntilItIsOpenedAgain(t *testing.T) {
 			t.Errorf("after opening %s again: %s", tenant, got)
 		}
 	}
-	if got := r.want(200, "GET", "/_metrics", "").body; !strings.Contains(got, "fenec_storage_failed 0\n") {
+	if got := r.want(200, "GET", "/_metrics", "", "Authorization", "Bearer "+adminToken).body; !strings.Contains(got, "fenec_storage_failed 0\n") {
 		t.Error("the metric still says so")
 	}
 }

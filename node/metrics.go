@@ -100,7 +100,7 @@ func (n *Node) eachOpen(fn func(*tenant)) {
 
 // exposeMetrics is GET /_metrics.
 func (n *Node) exposeMetrics(r *http1.Request) http1.Answer {
-	if !n.mayRead(r) && !n.mayManage(r) {
+	if !n.mayWatch(r) {
 		return n.unauthorized(r)
 	}
 	body := bytes.NewBuffer(r.Scratch())

@@ -384,7 +384,7 @@ func TestMetricsTellWhatTheNodeHolds(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("secret-name", 1)
 	r.want(404, "GET", "/t/nobody/", "")
-	got := r.want(200, "GET", "/_metrics", "")
+	got := r.want(200, "GET", "/_metrics", "", "Authorization", "Bearer "+adminToken)
 	for _, line := range []string{
 		"fenec_tenants 1\n", "fenec_tenants_open 1\n", "fenec_storage_failed 0\n", `fenec_requests_total{class="4xx"} 1` + "\n",
 		"fenec_tenants_frozen 0\n", `fenec_requests_total{class="5xx"} 0` + "\n",
@@ -419,7 +419,7 @@ func TestAFileIsServedAtTheRoot(t *testing.T) {
 		{"there are no tenants to manage", "GET", "/_admin/tenants", "", 404, `{"error":...`},
 	})
 	r.sweep()
-	r.want(200, "GET", "/_metrics", "")
+	r.want(200, "GET", "/_metrics", "", "Authorization", "Bearer "+adminToken)
 	r.stop()
 	r = start(t, Config{File: file, ReadOnly: true})
 	r.play([]step{
