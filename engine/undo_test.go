@@ -141,7 +141,7 @@ func TestAWriteThatPanicsIsTakenBackAndLetsOthersWrite(t *testing.T) {
 		free := make(chan struct{})
 		go func() { // the linker may have it for a moment
 			db.mu.Lock()
-			db.mu.Unlock()
+			defer db.mu.Unlock()
 			close(free)
 		}()
 		select {
