@@ -10,11 +10,11 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// BenchmarkPutBesideHeldClaims puts documents that nobody waits for, in another collection and in the claims' own.
+// BenchmarkPutBesideHeldClaims puts documents that no claim waits for, in another collection and in the one the claims watch.
 func BenchmarkPutBesideHeldClaims(b *testing.B) {
-	for _, held := range []struct{ lines, of int }{{0, 0}, {1, 1000}, {1000, 1}} {
+	for _, held := range []struct{ queues, of int }{{0, 0}, {1, 1000}, {1000, 1}} {
 		for _, put := range []string{`put other {state: "new", run_at: now()}`, `put jobs {state: "new", run_at: now()}`} {
-			b.Run(fmt.Sprintf("%d lines of %d/%.9s", held.lines, held.of, put), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%d queues of %d/%.9s", held.queues, held.of, put), func(b *testing.B) {
 				db, err := engine.Create("/t.fenec", engine.Options{FS: crashfs.New(1)})
 				if err != nil {
 					b.Fatal(err)
@@ -26,18 +26,18 @@ func BenchmarkPutBesideHeldClaims(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				hall := New(db, time.Now)
-				for line := range held.lines {
+				queues := New(db, time.Now)
+				for queue := range held.queues {
 					for range held.of {
-						c, _, err := db.Claim([]engine.Statement{{Text: fmt.Sprintf(`del jobs where state = "%d" and run_at <= now()`, line)}})
+						c, _, err := db.Claim([]engine.Statement{{Text: fmt.Sprintf(`del jobs where state = "%d" and run_at <= now()`, queue)}})
 						if err != nil {
 							b.Fatal(err)
 						}
-						w := hall.Join(c)
+						w := queues.Join(c)
 						defer w.Leave()
-						if len(w.called) == 1 {
-							<-w.Called()
-							if _, err := w.Turn(ctx, func() error { return engine.ErrNothing }); err != nil {
+						if len(w.ready) == 1 {
+							<-w.Ready()
+							if _, err := w.Retry(ctx, func() error { return engine.ErrNothing }); err != nil {
 								b.Fatal(err)
 							}
 						}

@@ -15,18 +15,18 @@ import (
 	"fenec/engine/doc"
 )
 
-// held is a claim that a worker waits with, as a node has it wait: it tries, joins its line, and takes every turn it is
-// called to until it has written or its wait is over.
+// held is a claim run the way a node runs it: it tries, joins its queue, and retries each time it becomes active until it
+// has written or its wait is over.
 type held struct {
 	sts  []engine.Statement
 	wait time.Duration
 
 	mu   sync.Mutex
-	got  string // the answer of the one that wrote
+	got  string // the results, once it wrote
 	done bool   // it left
 }
 
-func (h *held) try(r *room) error {
+func (h *held) try(r *fixture) error {
 	results, _, _, err := r.db.TryBatch(context.Background(), nil, h.sts)
 	if err == nil {
 		h.mu.Lock()
@@ -38,7 +38,7 @@ func (h *held) try(r *room) error {
 	return err
 }
 
-func (h *held) run(r *room) {
+func (h *held) run(r *fixture) {
 	defer func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -49,20 +49,20 @@ func (h *held) run(r *room) {
 		r.t.Error(err)
 		return
 	}
-	if err := h.try(r); !Holds(err) {
+	if err := h.try(r); !Retryable(err) {
 		if err != nil {
 			r.t.Error(err)
 		}
 		return
 	}
-	w := r.hall.Join(c)
+	w := r.queues.Join(c)
 	defer w.Leave()
 	timer := time.NewTimer(h.wait)
 	defer timer.Stop()
 	for {
 		select {
-		case <-w.Called():
-			done, err := w.Turn(context.Background(), func() error { return h.try(r) })
+		case <-w.Ready():
+			done, err := w.Retry(context.Background(), func() error { return h.try(r) })
 			if err != nil {
 				r.t.Error(err)
 			}
@@ -83,8 +83,8 @@ func (h *held) left() (got string, done bool) {
 	return h.got, h.done
 }
 
-// start has a worker wait with a claim, and returns once it is held or has written.
-func (r *room) start(wait time.Duration, sts ...engine.Statement) *held {
+// start runs a claim in a goroutine and returns once the claim is held or has written.
+func (r *fixture) start(wait time.Duration, sts ...engine.Statement) *held {
 	h := &held{sts: sts, wait: wait}
 	go h.run(r)
 	synctest.Wait()
@@ -97,7 +97,7 @@ func one(text string, params ...doc.Value) engine.Statement {
 
 func text(s string) doc.Value { return doc.TextValue([]byte(s)) }
 
-func (r *room) wantLeft(what string, h *held, want string) {
+func (r *fixture) wantLeft(what string, h *held, want string) {
 	r.t.Helper()
 	synctest.Wait()
 	if got, done := h.left(); !done || got != want {
@@ -105,7 +105,7 @@ func (r *room) wantLeft(what string, h *held, want string) {
 	}
 }
 
-func (r *room) wantHeld(what string, h *held) {
+func (r *fixture) wantHeld(what string, h *held) {
 	r.t.Helper()
 	synctest.Wait()
 	if got, done := h.left(); done {
@@ -115,7 +115,7 @@ func (r *room) wantHeld(what string, h *held) {
 
 const ready = `set jobs {state: "taken"} where state = "ready" `
 
-// TestAClaimDoesNotQueueBehindOneThatWaitsForMore has two claims wait, the first for what does not come.
+// TestAClaimDoesNotQueueBehindOneThatWaitsForMore holds two claims, of which the first waits for rows that never come.
 func TestAClaimDoesNotQueueBehindOneThatWaitsForMore(t *testing.T) {
 	for says, tc := range map[string]struct{ first, second engine.Statement }{
 		"of two and one":               {one(ready + "limit 2 require 2 returning name"), one(ready + "limit 1 require 1 returning name")},
@@ -129,7 +129,7 @@ func TestAClaimDoesNotQueueBehindOneThatWaitsForMore(t *testing.T) {
 		"of a batch and its statement": {one(ready + "require 2"), one(ready + "require 1 returning name")},
 	} {
 		t.Run(says, func(t *testing.T) {
-			inRoom(t, func(r *room) {
+			withFixture(t, func(r *fixture) {
 				first, second := r.start(time.Minute, tc.first), r.start(time.Minute, tc.second)
 				r.put("a", 0)
 				r.wantLeft("the second", second, `[{"name":"a"}]`)
@@ -142,7 +142,7 @@ func TestAClaimDoesNotQueueBehindOneThatWaitsForMore(t *testing.T) {
 }
 
 func TestBatchesThatDifferInOneStatementDoNotQueue(t *testing.T) {
-	inRoom(t, func(r *room) {
+	withFixture(t, func(r *fixture) {
 		r.exec("create collection seats (n int)")
 		r.exec("put seats {n: 1}")
 		batch := func(seat int) *held {
@@ -158,24 +158,24 @@ func TestBatchesThatDifferInOneStatementDoNotQueue(t *testing.T) {
 	})
 }
 
-func TestAClaimThatWouldWriteAtOnceDoesWhoeverWaits(t *testing.T) {
-	inRoom(t, func(r *room) {
+func TestAClaimThatFindsSomethingWritesBeforeTheQueue(t *testing.T) {
+	withFixture(t, func(r *fixture) {
 		var waiting []*Waiter
 		for range 3 {
-			w := r.join(take) // and takes no turn
+			w := r.join(take) // and never retries
 			defer w.Leave()
 			waiting = append(waiting, w)
 		}
 		r.put("a", 0)
-		r.wantCalled("who waits longest", waiting[0], true)
+		r.wantReady("the head of the queue", waiting[0], true)
 		h := r.start(time.Minute, one(take))
-		r.wantLeft("who comes as there is something", h, `[{"name":"a"}]`)
+		r.wantLeft("a claim that arrives when there is a job", h, `[{"name":"a"}]`)
 	})
 }
 
 func TestRowsThatComeDueLaterWakeAClaimThatCounts(t *testing.T) {
 	const due = `set jobs {state: "taken"} where state = "ready" and run_at <= now() require 2 returning name`
-	inRoom(t, func(r *room) {
+	withFixture(t, func(r *fixture) {
 		h := r.start(time.Hour, one(due))
 		r.put("a", time.Minute)
 		r.put("b", 2*time.Minute)
@@ -187,7 +187,7 @@ func TestRowsThatComeDueLaterWakeAClaimThatCounts(t *testing.T) {
 }
 
 func TestARowThatIsOverWakesAClaimThatCounts(t *testing.T) {
-	inRoom(t, func(r *room) {
+	withFixture(t, func(r *fixture) {
 		r.exec("create collection seats (n int, till timestamp @ttl(1s))")
 		h := r.start(time.Hour, one("del seats require 1 returning n"))
 		inner := r.start(time.Hour, one(`set jobs {state: "free"} where id not in (get seats select n) returning name`))
@@ -205,7 +205,7 @@ func TestARowThatIsOverWakesAClaimThatCounts(t *testing.T) {
 }
 
 func TestALargeBlockOfRowsForLaterWakesAClaimThen(t *testing.T) {
-	inRoom(t, func(r *room) {
+	withFixture(t, func(r *fixture) {
 		h := r.start(time.Hour, one(take))
 		row := fmt.Sprintf(`{name: "a", state: "ready", run_at: now() + %d}`, time.Minute.Milliseconds())
 		r.exec("put jobs [" + strings.Repeat(row+",", 1<<14) + row + "]")
@@ -217,7 +217,7 @@ func TestALargeBlockOfRowsForLaterWakesAClaimThen(t *testing.T) {
 }
 
 func TestAnAlterOfTheTimeAClaimWaitsForMovesItsWake(t *testing.T) {
-	inRoom(t, func(r *room) {
+	withFixture(t, func(r *fixture) {
 		r.exec("alter collection jobs add field other timestamp")
 		h := r.start(time.Hour, one(take))
 		r.exec(`put jobs {name: "a", state: "ready", run_at: now() + 1_800_000, other: now() + 60_000}`)
@@ -235,14 +235,14 @@ func TestAnAlterOfTheTimeAClaimWaitsForMovesItsWake(t *testing.T) {
 	})
 }
 
-// wish is what a claim wants of the jobs: those of a condition, so many at most, and exactly so many.
+// wish is a claim on the jobs: its condition, its limit and the number of rows it requires.
 type wish struct {
 	where          string
 	params         []doc.Value
 	limit, require int // -1 for none
 }
 
-// drawWish draws one of few, so that equals meet.
+// drawWish draws one of a few, so that some are equal.
 func drawWish(rnd *rand.Rand) wish {
 	w := wish{where: `state = "ready"`, limit: rnd.IntN(4) - 1, require: -1}
 	name := func() doc.Value { return text(string('a' + rune(rnd.IntN(3)))) }
@@ -262,7 +262,7 @@ func drawWish(rnd *rand.Rand) wish {
 	return w
 }
 
-// statement is a claim of what is wished.
+// statement returns the claim as a statement.
 func (w *wish) statement() engine.Statement {
 	st := one(`set jobs {state: "taken"} where `+w.where, slices.Clone(w.params)...)
 	if w.limit >= 0 {
@@ -276,8 +276,8 @@ func (w *wish) statement() engine.Statement {
 	return st
 }
 
-// granted reports whether there is now what is wished.
-func (r *room) granted(w *wish) bool {
+// granted reports whether the claim would find its rows now.
+func (r *fixture) granted(w *wish) bool {
 	r.t.Helper()
 	res, err := r.db.Exec(context.Background(), one("get jobs where "+w.where, w.params...), nil)
 	if err != nil {
@@ -290,12 +290,12 @@ func (r *room) granted(w *wish) bool {
 	return picked > 0 && (w.require < 0 || picked == w.require)
 }
 
-// TestNoMixOfClaimsLeavesOneBesideWhatItWants tells random stories of claims, jobs and time. Whenever everything rests, no
-// claim is held that would write, and of equal claims none was served before one that was held longer.
-func TestNoMixOfClaimsLeavesOneBesideWhatItWants(t *testing.T) {
+// TestNoMixOfClaimsLeavesOneHeldThatWouldWrite runs random sequences of claims, jobs and time. Whenever everything
+// is idle, no claim is held that would write, and equal claims were served in the order in which they joined.
+func TestNoMixOfClaimsLeavesOneHeldThatWouldWrite(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			inRoom(t, func(r *room) {
+			withFixture(t, func(r *fixture) {
 				rnd := rand.New(rand.NewPCG(seed, 14))
 				r.exec("create collection names (name text)")
 				var all []*wishing
@@ -331,16 +331,16 @@ type wishing struct {
 	*held
 }
 
-// judge holds the claims, in the order in which they joined, to what they want, and answers those still held.
-func (r *room) judge(all []*wishing) (still []*wishing) {
+// judge checks the claims, in the order in which they joined, against what they want and returns those still held.
+func (r *fixture) judge(all []*wishing) (still []*wishing) {
 	r.t.Helper()
-	waiting := map[string]bool{} // by what equal claims say
+	waiting := map[string]bool{} // by statement and parameters
 	for _, w := range all {
 		says := fmt.Sprint(w.statement())
 		got, done := w.left()
 		switch {
 		case !done && r.granted(&w.wish):
-			r.t.Fatalf("a claim is held beside what it wants: %s", says)
+			r.t.Fatalf("a claim is held though its rows exist: %s", says)
 		case !done:
 			waiting[says] = true
 			still = append(still, w)

@@ -44,10 +44,10 @@ func (c *call) sure(run attempt) attempt {
 	}
 }
 
-// hold runs a claim, and holds it as long as it would write nothing.
+// hold runs a claim and holds it for as long as it would write nothing.
 func (c *call) hold(waits *engine.Claim, run attempt) (http1.Answer, error) {
 	run = c.sure(run)
-	if a, err := run(true); !claim.Holds(err) {
+	if a, err := run(true); !claim.Retryable(err) {
 		return a, err
 	}
 	if c.node.claims.Add(1) > c.node.maxClaims {
@@ -60,10 +60,10 @@ func (c *call) hold(waits *engine.Claim, run attempt) (http1.Answer, error) {
 	timer := time.NewTimer(c.wait)
 	defer timer.Stop()
 	for {
-		switch c.pause(w.Called(), timer) {
+		switch c.pause(w.Ready(), timer) {
 		case waitMoved:
 			var a http1.Answer
-			done, err := w.Turn(c.request.Context(), func() (err error) {
+			done, err := w.Retry(c.request.Context(), func() (err error) {
 				a, err = run(true)
 				return err
 			})

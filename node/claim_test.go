@@ -250,10 +250,10 @@ func TestARowThatComesDueWakesAClaim(t *testing.T) {
 	clock := newClock()
 	r := start(t, Config{Clock: clock.Now})
 	r.jobs("x")
-	hall := r.registry.get("x").claims
+	queues := r.registry.get("x").claims
 	advance := func(d time.Duration) {
 		clock.Advance(d)
-		hall.Ring()
+		queues.WakeDue()
 	}
 	r.put("x", "old", " + 60000")
 	claim := r.claim("/t/x/query", statement(claimJob))
@@ -310,7 +310,7 @@ func TestClaimsThroughAFreeze(t *testing.T) {
 	r.put("x", "b", " + 30")
 	r.wantAdmin(200, "POST", "tenants/x/freeze", "")
 	clock.Advance(30 * time.Millisecond)
-	r.registry.get("x").claims.Ring()
+	r.registry.get("x").claims.WakeDue()
 	r.want(503, "POST", "/t/x/query", statement(claimJob), "Fenec-Wait", "10")
 	r.rest(1)
 	r.wantAdmin(200, "POST", "tenants/x/thaw", "")

@@ -25,7 +25,7 @@ type tenant struct {
 	name   string // empty for the one database of a node over a file
 	db     *engine.DB
 	feed   *replication.Feed
-	claims *claim.Hall
+	claims *claim.Queues
 	uses   atomic.Int64 // requests in it, and closing once it is being closed
 	last   atomic.Int64 // when the last request left, in nanoseconds of the node's clock
 	memory atomic.Int64 // bytes it held when last measured

@@ -193,10 +193,10 @@ func TestJobsAreInOneHandAtATimeAndAllDone(t *testing.T) {
 		c.enqueue(n, some)
 		n += some
 	}
-	hall := r.registry.get("x").claims
+	queues := r.registry.get("x").claims
 	eventually(t, "all jobs are done", func() bool { // what the dead had comes back as their leases run out
 		clock.Advance(lease / 100)
-		hall.Ring()
+		queues.WakeDue()
 		select {
 		case <-c.ended:
 			return true

@@ -16,64 +16,64 @@ import (
 
 const take = `set jobs {state: "taken"} where state = "ready" and run_at <= now() order by run_at limit 1 returning name`
 
-// room is a hall and its database, in a bubble whose time only moves while everybody waits.
-type room struct {
-	t    *testing.T
-	db   *engine.DB
-	hall *Hall
-	over chan struct{} // closed as the test ends, for those that are held still
+// fixture is queues and their database, in a bubble whose time moves only while every goroutine waits.
+type fixture struct {
+	t      *testing.T
+	db     *engine.DB
+	queues *Queues
+	over   chan struct{} // closed at the end of the test, to release the claims still held
 }
 
-func inRoom(t *testing.T, test func(r *room)) {
+func withFixture(t *testing.T, test func(r *fixture)) {
 	synctest.Test(t, func(t *testing.T) {
 		db, err := engine.Create("/t.fenec", engine.Options{FS: crashfs.New(1)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		r := &room{t: t, db: db, hall: New(db, time.Now), over: make(chan struct{})}
+		r := &fixture{t: t, db: db, queues: New(db, time.Now), over: make(chan struct{})}
 		r.exec("create collection jobs (name text, state text, run_at timestamp @sorted)")
 		func() {
 			defer synctest.Wait()
 			defer close(r.over)
 			test(r)
 		}()
-		if len(r.hall.lines) > 0 || !r.hall.rings.IsZero() {
-			t.Errorf("an empty hall has %d lines and a timer that rings at %v", len(r.hall.lines), r.hall.rings)
+		if len(r.queues.queues) > 0 || !r.queues.firesAt.IsZero() {
+			t.Errorf("with no waiter left: %d queues and a timer set for %v, want none", len(r.queues.queues), r.queues.firesAt)
 		}
 	})
 }
 
-func (r *room) exec(text string) {
+func (r *fixture) exec(text string) {
 	r.t.Helper()
 	if _, err := r.db.Exec(context.Background(), engine.Statement{Text: text}, nil); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
-func (r *room) put(name string, in time.Duration) {
+func (r *fixture) put(name string, in time.Duration) {
 	r.t.Helper()
 	r.exec(fmt.Sprintf(`put jobs {name: %q, state: "ready", run_at: now() + %d}`, name, in.Milliseconds()))
 }
 
-func (r *room) join(text string) *Waiter {
+func (r *fixture) join(text string) *Waiter {
 	r.t.Helper()
 	c, _, err := r.db.Claim([]engine.Statement{{Text: text}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return r.hall.Join(c)
+	return r.queues.Join(c)
 }
 
-// turn takes a turn that w has.
-func (r *room) turn(w *Waiter, text string) (got string, done bool) {
+// retry runs w, which must be active.
+func (r *fixture) retry(w *Waiter, text string) (got string, done bool) {
 	r.t.Helper()
 	select {
-	case <-w.Called():
+	case <-w.Ready():
 	default:
-		r.t.Fatal("it has no turn to take")
+		r.t.Fatal("the waiter is not active")
 	}
-	done, err := w.Turn(context.Background(), func() error {
+	done, err := w.Retry(context.Background(), func() error {
 		res, _, err := r.db.Try(context.Background(), nil, engine.Statement{Text: text}, nil)
 		got = string(res.Body)
 		return err
@@ -84,33 +84,33 @@ func (r *room) turn(w *Waiter, text string) (got string, done bool) {
 	return got, done
 }
 
-func (r *room) wantCalled(what string, w *Waiter, want bool) {
+func (r *fixture) wantReady(what string, w *Waiter, want bool) {
 	r.t.Helper()
-	if got := len(w.called) == 1; got != want {
-		r.t.Errorf("%s: has the turn %v, want %v", what, got, want)
+	if got := len(w.ready) == 1; got != want {
+		r.t.Errorf("%s: active %v, want %v", what, got, want)
 	}
 }
 
-func TestTheTurnGoesDownTheLine(t *testing.T) {
-	inRoom(t, func(r *room) {
+func TestWaitersTryInQueueOrder(t *testing.T) {
+	withFixture(t, func(r *fixture) {
 		first, second, third := r.join(take), r.join(take), r.join(take)
-		r.wantCalled("a line that begins", first, true)
-		if _, done := r.turn(first, take); done {
+		r.wantReady("the first waiter of a new queue", first, true)
+		if _, done := r.retry(first, take); done {
 			t.Fatal("it found something")
 		}
 		r.put("a", 0)
 		r.put("b", 0)
-		r.wantCalled("the first, of two jobs", first, true)
-		r.wantCalled("the second, before the first has tried", second, false)
-		if got, done := r.turn(first, take); !done || got != `[{"name":"a"}]` {
+		r.wantReady("the first, of two jobs", first, true)
+		r.wantReady("the second, before the first has tried", second, false)
+		if got, done := r.retry(first, take); !done || got != `[{"name":"a"}]` {
 			t.Errorf("the first takes %s", got)
 		}
-		r.wantCalled("the second, before the first has left", second, false)
+		r.wantReady("the second, before the first has left", second, false)
 		first.Leave()
-		r.wantCalled("the second", second, true)
-		second.Leave() // as it is woken
-		r.wantCalled("the third", third, true)
-		if got, done := r.turn(third, take); !done || got != `[{"name":"b"}]` {
+		r.wantReady("the second", second, true)
+		second.Leave() // while it is active
+		r.wantReady("the third", third, true)
+		if got, done := r.retry(third, take); !done || got != `[{"name":"b"}]` {
 			t.Errorf("the third takes %s", got)
 		}
 		third.Leave()
@@ -118,27 +118,27 @@ func TestTheTurnGoesDownTheLine(t *testing.T) {
 }
 
 func TestOneInTheMiddleLeaves(t *testing.T) {
-	inRoom(t, func(r *room) {
-		line := []*Waiter{r.join(take), r.join(take), r.join(take), r.join(take)}
-		r.turn(line[0], take)
-		line[1].Leave()
-		line[3].Leave()
-		line[0].Leave()
+	withFixture(t, func(r *fixture) {
+		waiters := []*Waiter{r.join(take), r.join(take), r.join(take), r.join(take)}
+		r.retry(waiters[0], take)
+		waiters[1].Leave()
+		waiters[3].Leave()
+		waiters[0].Leave()
 		r.put("a", 0)
-		r.wantCalled("who is left", line[2], true)
+		r.wantReady("the waiter that is left", waiters[2], true)
 		last := r.join(take)
-		line[2].Leave()
-		r.wantCalled("who came last", last, true)
+		waiters[2].Leave()
+		r.wantReady("the waiter that joined last", last, true)
 		last.Leave()
 	})
 }
 
 func TestWhatHappensDuringATryIsTriedFor(t *testing.T) {
-	inRoom(t, func(r *room) {
+	withFixture(t, func(r *fixture) {
 		w := r.join(take)
-		<-w.Called()
+		<-w.Ready()
 		tries := 0
-		done, err := w.Turn(context.Background(), func() error {
+		done, err := w.Retry(context.Background(), func() error {
 			_, _, err := r.db.Try(context.Background(), nil, engine.Statement{Text: take}, nil)
 			if tries++; tries == 1 {
 				r.put("a", 0) // too late for this try
@@ -152,61 +152,61 @@ func TestWhatHappensDuringATryIsTriedFor(t *testing.T) {
 	})
 }
 
-func TestALineIsCalledAsARowComesDue(t *testing.T) {
-	inRoom(t, func(r *room) {
+func TestAQueueIsWokenWhenARowComesDue(t *testing.T) {
+	withFixture(t, func(r *fixture) {
 		r.put("there already", time.Hour)
 		w, other := r.join(take), r.join(`del jobs where name = "x" and run_at < now()`)
-		r.turn(w, take)
-		r.turn(other, `del jobs where name = "x" and run_at < now()`)
+		r.retry(w, take)
+		r.retry(other, `del jobs where name = "x" and run_at < now()`)
 		r.put("sooner", 20*time.Minute)
 		began := time.Now()
 		for _, want := range []struct {
 			after time.Duration
 			job   string
 		}{{20 * time.Minute, `[{"name":"sooner"}]`}, {time.Hour, `[{"name":"there already"}]`}} {
-			<-w.Called()
-			w.called <- struct{}{}
+			<-w.Ready()
+			w.ready <- struct{}{}
 			if at := time.Since(began).Truncate(time.Millisecond); at != want.after {
-				t.Errorf("%s is due after %v, and the line is called after %v", want.job, want.after, at)
+				t.Errorf("%s is due after %v, and the queue is woken after %v", want.job, want.after, at)
 			}
-			if got, done := r.turn(w, take); !done || got != want.job {
+			if got, done := r.retry(w, take); !done || got != want.job {
 				t.Errorf("it takes %s, want %s", got, want.job)
 			}
 			w.Leave()
 			w = r.join(take)
-			r.turn(w, take)
+			r.retry(w, take)
 		}
 		w.Leave()
 		r.put("x", time.Minute)
 		began = time.Now()
-		<-other.Called()
+		<-other.Ready()
 		if at := time.Since(began).Truncate(time.Millisecond); at != time.Minute+time.Millisecond {
-			t.Errorf("the other line is called after %v", at)
+			t.Errorf("the other queue is woken after %v", at)
 		}
 		other.Leave()
 	})
 }
 
-func TestATurnThatIsRefusedLeavesTheTimeToTheNext(t *testing.T) {
-	inRoom(t, func(r *room) {
+func TestARetryThatFailsLeavesTheDueTimeToTheNext(t *testing.T) {
+	withFixture(t, func(r *fixture) {
 		r.put("a", time.Minute)
 		first, second := r.join(take), r.join(take)
-		<-first.Called()
+		<-first.Ready()
 		refused := fail.New(fail.Invalid, "no")
-		if done, err := first.Turn(context.Background(), func() error { return refused }); !done || err != refused {
-			t.Errorf("a turn that is refused is done %v with %v", done, err)
+		if done, err := first.Retry(context.Background(), func() error { return refused }); !done || err != refused {
+			t.Errorf("a retry that fails: done %v with %v", done, err)
 		}
 		first.Leave()
-		if _, done := r.turn(second, take); done {
+		if _, done := r.retry(second, take); done {
 			t.Error("there was nothing to find")
 		}
-		<-second.Called() // a minute later, for the second looked when
+		<-second.Ready() // a minute later: the second worked out the due time
 		second.Leave()
 	})
 }
 
-func TestUnrelatedWritesWakeNobody(t *testing.T) {
-	inRoom(t, func(r *room) {
+func TestUnrelatedWritesWakeNoClaim(t *testing.T) {
+	withFixture(t, func(r *fixture) {
 		r.exec("create collection other (state text)")
 		w, counts := r.join(take), r.join(`del jobs where state = "never" require 2`)
 		inner := r.join(`del jobs where name in (get other select state)`)
@@ -214,16 +214,16 @@ func TestUnrelatedWritesWakeNobody(t *testing.T) {
 			r.nothing(one)
 		}
 		r.exec(`put other {state: "ready"}`)
-		r.wantCalled("a claim, by another collection", w, false)
-		r.wantCalled("a claim that counts, by another collection", counts, false)
-		r.wantCalled("a claim that reads it", inner, true)
+		r.wantReady("a claim, by another collection", w, false)
+		r.wantReady("a claim that counts, by another collection", counts, false)
+		r.wantReady("a claim that reads it", inner, true)
 		r.exec(`put jobs [{name: "a", state: "done", run_at: now()}, {name: "b", state: "ready"}]`)
-		r.wantCalled("a claim, by rows it is not for", w, false)
-		r.wantCalled("a claim that counts, by a row that may have counted", counts, true)
+		r.wantReady("a claim, by rows its condition excludes", w, false)
+		r.wantReady("a claim that counts, by a row that may have counted", counts, true)
 		r.exec(`del jobs`)
-		r.wantCalled("a claim, by rows that go", w, false)
+		r.wantReady("a claim, by rows that are deleted", w, false)
 		r.exec("create index on other (state) @hash")
-		r.wantCalled("a claim, by a schema that changes", w, true)
+		r.wantReady("a claim, by a schema that changes", w, true)
 		w.Leave()
 		counts.Leave()
 		inner.Leave()
@@ -231,12 +231,12 @@ func TestUnrelatedWritesWakeNobody(t *testing.T) {
 }
 
 func TestALargeBlockWakesUntested(t *testing.T) {
-	inRoom(t, func(r *room) {
+	withFixture(t, func(r *fixture) {
 		w := r.join(take)
-		r.turn(w, take)
+		r.retry(w, take)
 		r.exec("put jobs [" + strings.Repeat(`{state: "done"},`, 1<<14) + `{state: "done"}]`)
-		r.wantCalled("a claim", w, true)
-		if _, done := r.turn(w, take); done {
+		r.wantReady("a claim", w, true)
+		if _, done := r.retry(w, take); done {
 			t.Error("there was nothing to find")
 		}
 		w.Leave()
@@ -244,14 +244,14 @@ func TestALargeBlockWakesUntested(t *testing.T) {
 }
 
 func TestClaimsAreFoundByTheValueTheyWant(t *testing.T) {
-	inRoom(t, func(r *room) {
+	withFixture(t, func(r *fixture) {
 		join := func(text string, params ...doc.Value) *Waiter {
 			t.Helper()
 			c, _, err := r.db.Claim([]engine.Statement{{Text: text, Params: params}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := r.hall.Join(c)
+			w := r.queues.Join(c)
 			r.nothing(w)
 			return w
 		}
@@ -261,27 +261,27 @@ func TestClaimsAreFoundByTheValueTheyWant(t *testing.T) {
 		two, null := join(`del jobs where queue = 2`), join(`del jobs where queue = $1`, doc.Value{})
 		either := join(`del jobs where queue = 1 or queue = 2`)
 		r.exec(`put jobs {queue: 1, state: "new"}`)
-		r.wantCalled("who wants 1", one, true)
-		r.wantCalled("who wants 1 that is ready", alsoOne, false)
-		r.wantCalled("who wants 2", two, false)
-		r.wantCalled("who wants what nothing is", null, false)
-		r.wantCalled("who wants either", either, true)
+		r.wantReady("a claim that wants 1", one, true)
+		r.wantReady("a claim that wants 1 that is ready", alsoOne, false)
+		r.wantReady("a claim that wants 2", two, false)
+		r.wantReady("a claim that wants null", null, false)
+		r.wantReady("a claim that wants either", either, true)
 		r.nothing(one)
 		r.nothing(either)
 		alsoOne.Leave()
 		r.exec(`put jobs [{queue: 3}, {queue: 2, state: "ready"}]`)
-		r.wantCalled("who wants 1", one, false)
-		r.wantCalled("who wants 2", two, true)
+		r.wantReady("a claim that wants 1", one, false)
+		r.wantReady("a claim that wants 2", two, true)
 		r.nothing(two)
 		r.nothing(either)
-		// The same name is another field, and what wants it wants another value.
+		// The name now belongs to another field, so the claims look for another value.
 		r.exec("alter collection jobs drop field queue")
 		r.exec("alter collection jobs add field queue text")
 		for _, w := range []*Waiter{one, null, either, two} {
 			r.nothing(w)
 		}
 		r.exec(`put jobs {queue: "1"}`)
-		r.wantCalled("who wants 1, which is a text by now", one, true)
+		r.wantReady("a claim that wants 1, now a text", one, true)
 		for _, w := range []*Waiter{one, two, null, either} {
 			w.Leave()
 		}
@@ -289,11 +289,11 @@ func TestClaimsAreFoundByTheValueTheyWant(t *testing.T) {
 	})
 }
 
-// nothing takes a turn that w has, and finds nothing.
-func (r *room) nothing(w *Waiter) {
+// nothing runs w, which must be active, and finds nothing.
+func (r *fixture) nothing(w *Waiter) {
 	r.t.Helper()
-	<-w.Called()
-	if done, err := w.Turn(context.Background(), func() error { return engine.ErrNothing }); done || err != nil {
+	<-w.Ready()
+	if done, err := w.Retry(context.Background(), func() error { return engine.ErrNothing }); done || err != nil {
 		r.t.Fatal(done, err)
 	}
 }
