@@ -9,7 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Batch is statements that run as one: all of them happen, or none, and nobody sees it half done. The zero value is empty.
+// Batch is a list of statements that run atomically: all of them are applied, or none. The zero value is an empty
+// batch.
 type Batch struct {
 	body   []byte
 	len    int
@@ -17,7 +18,7 @@ type Batch struct {
 	err    error
 }
 
-// Add adds a statement. Where a parameter cannot be encoded, running the batch says so.
+// Add adds a statement. If a parameter cannot be encoded, Run returns the error.
 func (b *Batch) Add(statement string, params ...any) {
 	if b.err != nil {
 		return
@@ -32,10 +33,10 @@ func (b *Batch) Add(statement string, params ...any) {
 	b.len++
 }
 
-// Len is how many statements it has.
+// Len returns the number of statements.
 func (b *Batch) Len() int { return b.len }
 
-// Run runs a batch, and answers a result a statement. Where one fails, Error.At says which.
+// Run runs a batch and returns one result per statement. If a statement fails, Error.At is its index.
 func (c *Client) Run(ctx context.Context, b *Batch) ([]Result, error) {
 	if b.err != nil || b.len == 0 {
 		return nil, b.err
@@ -48,10 +49,10 @@ func (c *Client) Run(ctx context.Context, b *Batch) ([]Result, error) {
 		Results []jsontext.Value `json:"results"`
 	}
 	if err := json.Unmarshal(a.body, &answered); err != nil {
-		return nil, fmt.Errorf("the answer is none of a batch: %w", err)
+		return nil, fmt.Errorf("invalid response to a batch: %w", err)
 	}
 	if len(answered.Results) != b.len {
-		return nil, fmt.Errorf("a batch of %d statements was answered with %d results", b.len, len(answered.Results))
+		return nil, fmt.Errorf("batch: expected %d results, got %d", b.len, len(answered.Results))
 	}
 	results := make([]Result, b.len)
 	for i, text := range answered.Results {
@@ -62,13 +63,13 @@ func (c *Client) Run(ctx context.Context, b *Batch) ([]Result, error) {
 	return results, nil
 }
 
-// batchResult returns the result of one statement of a batch, its rows out of their object.
+// batchResult returns the result of one statement of a batch, with rows taken out of their object.
 func batchResult(text jsontext.Value) (Result, error) {
 	var answered struct {
 		Rows jsontext.Value `json:"rows"`
 	}
 	if err := json.Unmarshal(text, &answered); err != nil {
-		return Result{}, fmt.Errorf("the answer is none of a batch: %w", err)
+		return Result{}, fmt.Errorf("invalid response to a batch: %w", err)
 	}
 	if answered.Rows != nil {
 		return Result{answered.Rows}, nil

@@ -15,45 +15,46 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Change is one change of a tenant, on disk.
+// Change is one change of a tenant. It is on disk.
 type Change struct {
-	Position   Position  // whoever goes on from it misses nothing and sees nothing twice
-	At         time.Time // when it landed, in milliseconds
+	Position   Position  // of this change; reading from it misses no change and repeats none
+	At         time.Time // time of the write, in milliseconds
 	Collection string
 	Op         string         // put, del, create, alter, drop
-	ID         int64          // with put and del, the document's
-	Doc        jsontext.Value // with put, all of it; see Decode
+	ID         int64          // the document's, for put and del
+	Doc        jsontext.Value // the whole document, for put; see Decode
 }
 
-// ChangeOptions say how changes are read.
+// ChangeOptions set how changes are read.
 type ChangeOptions struct {
-	// Limit is the most changes of a page, 1 to 10 000; 1 000 where zero.
+	// Limit is the maximum number of changes per page, 1 to 10 000; zero means 1 000.
 	Limit int
-	// Wait is how long a page waits for a change where there is none, 30 s at most. With a Wait, Changes goes on until its
-	// context is over; without one it ends behind the last change there is.
+	// Wait is how long a page waits if there is no change yet, at most 30 s. With a Wait, Changes continues until its
+	// context ends; without one it ends after the last change.
 	Wait time.Duration
 }
 
-// Page is a part of a tenant's changes, in order and without a gap.
+// Page is a range of a tenant's changes, in order and without gaps.
 type Page struct {
 	Changes []Change
-	Next    Position // where the next page begins; the server's own changes move it too
+	Next    Position // start of the next page; the server's own changes advance it too
 }
 
-// End is the last change on disk.
+// End returns the position of the last change on disk.
 func (c *Client) End(ctx context.Context) (Position, error) {
 	page, err := c.page(ctx, url.Values{}, Position{}, ChangeOptions{Limit: 1})
 	return page.Next, err
 }
 
-// Page reads the changes behind since, the zero Position for all there ever were. ErrGone says that they are no longer
-// kept: the tenant is to be read anew. ErrCursor says that since is of another tenant, or past what a crash left of it.
+// Page reads the changes after since; the zero Position reads from the first change. It returns ErrGone if these
+// changes are no longer retained, in which case the caller has to read the whole tenant again. It returns ErrCursor if
+// since is of another history or past the last change.
 func (c *Client) Page(ctx context.Context, since Position, o ChangeOptions) (Page, error) {
 	return c.page(ctx, url.Values{"since": {strconv.FormatUint(since.Seq, 10)}}, since, o)
 }
 
-// Changes reads one page after another. Where the loop over it was left, or the process ended, it goes on from the
-// Position of the last change dealt with. An error comes last.
+// Changes reads one page after another. To resume after leaving the loop or ending the process, pass the Position of
+// the last processed change. The last value of the sequence may be an error.
 //
 //	for change, err := range c.Changes(ctx, since, client.ChangeOptions{Wait: 30 * time.Second}) {
 //		if err != nil {
@@ -104,22 +105,22 @@ func (c *Client) page(ctx context.Context, query url.Values, since Position, o C
 	}
 	next, err := strconv.ParseUint(a.header.Get("Fenec-Next"), 10, 63)
 	if err != nil {
-		return Page{}, errors.New("the answer names no cursor to go on from: is the client's URL that of a tenant?")
+		return Page{}, errors.New("response without a Fenec-Next header: check that the client's URL is that of a tenant")
 	}
 	history := a.header.Get("Fenec-History")
 	changes, err := readChanges(a.body, history)
 	return Page{changes, Position{next, history}}, err
 }
 
-// readChanges reads lines of changes. Each ends in a line feed.
+// readChanges parses lines of changes. Each line ends with a line feed.
 func readChanges(lines []byte, history string) ([]Change, error) {
 	changes := make([]Change, 0, bytes.Count(lines, []byte("\n")))
 	for len(lines) > 0 {
 		line, rest, whole := bytes.Cut(lines, []byte("\n"))
 		if !whole {
-			return nil, errors.New("the last change is cut off")
+			return nil, errors.New("changes: the last line is truncated")
 		}
-		var told struct {
+		var parsed struct {
 			Seq        uint64         `json:"seq"`
 			At         int64          `json:"at"`
 			Collection string         `json:"collection"`
@@ -127,12 +128,12 @@ func readChanges(lines []byte, history string) ([]Change, error) {
 			ID         int64          `json:"id"`
 			Doc        jsontext.Value `json:"doc"`
 		}
-		if err := json.Unmarshal(line, &told); err != nil {
-			return nil, fmt.Errorf("a change cannot be read: %w", err)
+		if err := json.Unmarshal(line, &parsed); err != nil {
+			return nil, fmt.Errorf("invalid change: %w", err)
 		}
 		changes = append(changes, Change{
-			Position: Position{told.Seq, history}, At: time.UnixMilli(told.At),
-			Collection: told.Collection, Op: told.Op, ID: told.ID, Doc: told.Doc,
+			Position: Position{parsed.Seq, history}, At: time.UnixMilli(parsed.At),
+			Collection: parsed.Collection, Op: parsed.Op, ID: parsed.ID, Doc: parsed.Doc,
 		})
 		lines = rest
 	}

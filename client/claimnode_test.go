@@ -15,7 +15,8 @@ type job struct {
 	Done int   `json:"done"`
 }
 
-// TestWorkersShareTheJobs has workers that wait for jobs, claim them through a proxy that loses answers, and do each once.
+// TestWorkersShareTheJobs checks that workers that claim waiting jobs through a proxy that loses responses run each job
+// once.
 func TestWorkersShareTheJobs(t *testing.T) {
 	t.Parallel()
 	const workers, jobs = 4, 60
@@ -60,7 +61,7 @@ func TestWorkersShareTheJobs(t *testing.T) {
 	g.Wait()
 	rows, err := client.Query[job](t.Context(), direct, "get jobs where done = 1")
 	if len(rows) != jobs || err != nil || lost.Load() == 0 {
-		t.Errorf("%d of %d jobs were done once, %d answers lost, %v", len(rows), jobs, lost.Load(), err)
+		t.Errorf("%d of %d jobs were done once, %d responses lost, %v", len(rows), jobs, lost.Load(), err)
 	}
 }
 
@@ -79,7 +80,7 @@ func ExampleClaim() {
 		ID   int64  `json:"id"`
 		Task string `json:"task"`
 	}
-	// The job is this worker's for 30 s; then it is due again, unless it was deleted.
+	// The job belongs to this worker for 30 s; then it is due again, unless it was deleted.
 	jobs, err := client.Claim[Job](ctx, c.WithKeys(), time.Minute,
 		"set jobs {run_at: now() + 30_000} where run_at <= now() order run_at limit 1 returning *")
 	if err != nil {

@@ -10,24 +10,24 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Consumer is a cursor into the changes that the tenant keeps, on disk like any write. Who deals with each page before
-// committing it deals with each change at least once.
+// Consumer is a cursor into the changes. The tenant stores it, as durably as any write. A caller that commits each page
+// after processing it processes each change at least once.
 type Consumer struct {
 	client *Client
 	name   string
 }
 
-// Consumer is the consumer of a name, 1 to 128 characters of printable ASCII, whether it is there or not.
+// Consumer returns the consumer with a name of 1 to 128 characters of printable ASCII. It need not exist yet.
 func (c *Client) Consumer(name string) *Consumer { return &Consumer{c, name} }
 
-// ConsumerState is where a consumer stands.
+// ConsumerState is a consumer and its cursor.
 type ConsumerState struct {
 	Name   string `json:"name"`
 	Since  uint64 `json:"since"`
 	Behind uint64 `json:"behind"` // changes on disk that it has not committed
 }
 
-// Consumers are those of the tenant, by name.
+// Consumers returns the tenant's consumers, sorted by name.
 func (c *Client) Consumers(ctx context.Context) ([]ConsumerState, error) {
 	a, err := c.send(ctx, request{method: http.MethodGet, path: "/_changes/consumers", reads: true})
 	if err != nil {
@@ -35,27 +35,27 @@ func (c *Client) Consumers(ctx context.Context) ([]ConsumerState, error) {
 	}
 	var all []ConsumerState
 	if err := json.Unmarshal(a.body, &all); err != nil {
-		return nil, fmt.Errorf("the list of consumers cannot be read: %w", err)
+		return nil, fmt.Errorf("invalid list of consumers: %w", err)
 	}
 	return all, nil
 }
 
-// Create makes the consumer where there is none, at the last change on disk, and answers where it stands.
+// Create creates the consumer at the last change on disk if it does not exist, and returns its cursor.
 func (k *Consumer) Create(ctx context.Context) (since uint64, err error) { return k.post(ctx, nil) }
 
-// Commit moves the consumer behind what was dealt with, Page.Next or Change.Position, and makes it where there is none. It
-// may move back.
+// Commit moves the consumer to a position, Page.Next or Change.Position, and creates it if it does not exist. It may
+// move back.
 func (k *Consumer) Commit(ctx context.Context, p Position) error {
 	_, err := k.post(ctx, append(strconv.AppendUint([]byte(`{"since":`), p.Seq, 10), '}'))
 	return err
 }
 
-// Next reads the changes behind what was committed last. It moves nothing.
+// Next reads the changes after the last committed position. It does not move the consumer.
 func (k *Consumer) Next(ctx context.Context, o ChangeOptions) (Page, error) {
 	return k.client.page(ctx, url.Values{"consumer": {k.name}}, Position{}, o)
 }
 
-// Delete forgets the consumer.
+// Delete deletes the consumer.
 func (k *Consumer) Delete(ctx context.Context) error {
 	_, err := k.client.send(ctx, request{method: http.MethodDelete, path: k.path()})
 	return err
@@ -71,7 +71,7 @@ func (k *Consumer) post(ctx context.Context, body []byte) (since uint64, err err
 	}
 	var state ConsumerState
 	if err := json.Unmarshal(a.body, &state); err != nil {
-		return 0, fmt.Errorf("where the consumer stands cannot be read: %w", err)
+		return 0, fmt.Errorf("invalid state of consumer %s: %w", k.name, err)
 	}
 	return state.Since, nil
 }

@@ -16,7 +16,7 @@ var (
 	decoding = json.WithUnmarshalers(json.UnmarshalFromFunc(decodeAny))
 )
 
-// decodeAny reads a whole number as an int64 where nothing says what type it has.
+// decodeAny decodes a whole number into any as an int64.
 func decodeAny(d *jsontext.Decoder, value *any) error {
 	if d.PeekKind() != '0' {
 		return errors.ErrUnsupported
@@ -35,7 +35,7 @@ func decodeAny(d *jsontext.Decoder, value *any) error {
 	return err
 }
 
-// Decode reads JSON, such as the document of a Change, as rows are read.
+// Decode decodes JSON, such as the document of a Change, by the same rules as rows.
 func Decode[T any](text jsontext.Value) (T, error) {
 	var v T
 	err := json.Unmarshal(text, &v, decoding)
@@ -67,7 +67,7 @@ func appendStatement(dst []byte, statement string, params []any) ([]byte, error)
 	return append(dst, '}'), nil
 }
 
-// reads tells a statement that surely only reads, by its first word.
+// reads reports whether a statement only reads, judged by its first word. It returns false in doubt.
 func reads(statement string) bool {
 	for {
 		statement = strings.TrimLeft(statement, " \t\r\n")

@@ -11,21 +11,21 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Kinds of refusals: errors.Is(err, client.ErrConflict).
+// Kinds of errors, for errors.Is: errors.Is(err, client.ErrConflict).
 var (
-	ErrInvalid      = errors.New("invalid request")                       // 400: the statement or a value makes no sense
+	ErrInvalid      = errors.New("invalid request")                       // 400: the statement or a value is invalid
 	ErrUnauthorized = errors.New("token missing or wrong")                // 401
 	ErrForbidden    = errors.New("not allowed")                           // 403: read-only, or a write from a Read copy
 	ErrNotFound     = errors.New("not found")                             // 404: no such tenant, collection or field
 	ErrConflict     = errors.New("already taken")                         // 409: an id, a unique value or a name
-	ErrCursor       = errors.New("cursor of no change")                   // 409 of changes: past the last one, or of another history
-	ErrGone         = errors.New("changes no longer kept")                // 410: Error.First says from where on they are
+	ErrCursor       = errors.New("invalid cursor")                        // 409 of changes: past the last one, or of another history
+	ErrGone         = errors.New("changes no longer retained")            // 410: Error.First is the lowest cursor that can be served
 	ErrRequire      = errors.New("requirement not met")                   // 412
 	ErrTooLarge     = errors.New("too large")                             // 413
 	ErrKeyReused    = errors.New("idempotency key used by another write") // 422
 	ErrTooMany      = errors.New("too many requests")                     // 429
-	ErrUnavailable  = errors.New("not now")                               // 503, 502 and a router's 504: worth another try
-	ErrBehind       = errors.New("position not reached")                  // 504: Error.Position says where the copy stands
+	ErrUnavailable  = errors.New("unavailable")                           // 503, 502 and a router's 504: a retry may succeed
+	ErrBehind       = errors.New("position not reached")                  // 504: Error.Position is the position of the copy
 	ErrFull         = errors.New("full")                                  // 507
 )
 
@@ -46,34 +46,34 @@ var kinds = map[int]error{
 	http.StatusInsufficientStorage:   ErrFull,
 }
 
-// ErrNoRow is what One answers where there is none.
+// ErrNoRow is returned by One if there is no row.
 var ErrNoRow = errors.New("no such row")
 
-// Error is an answer that says no.
+// Error is a response with an error status.
 type Error struct {
-	Status  int    // of HTTP
-	Message string // a sentence, with its place in the statement where it has one
+	Status  int    // HTTP status
+	Message string // a sentence, with the position in the statement if known
 
-	// Line and Column are that place, both from 1, the column in characters; 0 where there is none.
+	// Line and Column are that position, both from 1, the column in characters; 0 if unknown.
 	Line, Column int
-	// At is the statement of a batch that failed, from 0, -1 where the answer names none; Completed is how many of the
-	// batch stand, which is none unless it had a compact.
+	// At is the index of the failed statement in a batch, from 0; -1 if unknown. Completed is the number of statements
+	// of the batch that took effect, 0 unless it had a compact.
 	At, Completed int
 
-	RetryAfter time.Duration // what the answer says to wait; 0 where it does not
-	Position   Position      // where the copy stands, where the answer says it: with ErrBehind, ErrGone and ErrCursor
+	RetryAfter time.Duration // from the Retry-After header; 0 without one
+	Position   Position      // of the copy, if the response has it: with ErrBehind, ErrGone and ErrCursor
 	First      uint64        // with ErrGone, the lowest cursor that can be served
-	Request    string        // what the server's log has of the request, its X-Request-Id
+	Request    string        // the X-Request-Id, which the server's log has too
 
 	kind error
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap is its kind, one of the errors above, nil where it has none.
+// Unwrap returns the kind, one of the errors above; nil if it has none.
 func (e *Error) Unwrap() error { return e.kind }
 
-// refusal reads an answer that is no 2xx.
+// refusal returns the error of a response whose status is not 2xx.
 func refusal(r *http.Response, body []byte) *Error {
 	var failure struct {
 		Error     string `json:"error"`
@@ -83,7 +83,7 @@ func refusal(r *http.Response, body []byte) *Error {
 	}
 	e := &Error{Status: r.StatusCode, At: -1, Request: r.Header.Get("X-Request-Id"), kind: kinds[r.StatusCode]}
 	if json.Unmarshal(body, &failure) != nil || failure.Error == "" {
-		failure.Error = "the answer was " + r.Status // of something between, or no server of fenec
+		failure.Error = "the response was " + r.Status // from a proxy, or from a server that is not fenec
 	}
 	e.Message, e.Completed, e.First = failure.Error, failure.Completed, failure.Since
 	if failure.At != nil {
@@ -93,14 +93,14 @@ func refusal(r *http.Response, body []byte) *Error {
 	if seconds, err := strconv.ParseUint(r.Header.Get("Retry-After"), 10, 31); err == nil {
 		e.RetryAfter = time.Duration(seconds) * time.Second
 	}
-	stands, known := positionOf(r.Header)
-	if e.Position = stands; known && r.StatusCode == http.StatusGatewayTimeout {
-		e.kind = ErrBehind // a router's own has no position
+	position, known := positionOf(r.Header)
+	if e.Position = position; known && r.StatusCode == http.StatusGatewayTimeout {
+		e.kind = ErrBehind // a router's own 504 has no position
 	}
 	return e
 }
 
-// place reads the end of a sentence, "line 1 column 5".
+// place parses the position at the end of a message, "line 1 column 5".
 func place(message string) (line, column int) {
 	i := strings.LastIndex(message, "line ")
 	if i < 0 {
@@ -114,8 +114,8 @@ func place(message string) (line, column int) {
 	return line, column
 }
 
-// broken is a request that got no whole answer: it may have been carried out.
+// broken is the error of a request without a complete response. The request may have run.
 type broken struct{ err error }
 
-func (e *broken) Error() string { return "no answer: " + e.err.Error() }
+func (e *broken) Error() string { return "no response: " + e.err.Error() }
 func (e *broken) Unwrap() error { return e.err }

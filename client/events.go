@@ -7,26 +7,26 @@ import (
 	"io"
 )
 
-// sse is one server-sent event. One without data only moves the cursor.
+// sse is one server-sent event. An event without data only moves the cursor.
 type sse struct {
 	name string
 	id   string
-	data []byte // its lines, joined; nil where it has none
+	data []byte // its lines, joined; nil if it has none
 }
 
-// sseReader cuts a stream into events (WHATWG HTML, 9.2.6), of which each line ends in a line feed, with or without a
-// carriage return before it.
+// sseReader splits a stream into events (WHATWG HTML, 9.2.6). Each line ends with a line feed, optionally after a
+// carriage return.
 type sseReader struct {
 	in   *bufio.Reader
 	line []byte
-	max  int // bytes of an event
+	max  int // bytes per event
 }
 
 func newSSEReader(in io.Reader, most int) *sseReader {
 	return &sseReader{in: bufio.NewReader(in), max: most}
 }
 
-// next reads to the end of the next event, passing over comments. One that the stream breaks off in is none.
+// next reads the next event and skips comments. An event that is cut off by the end of the stream is dropped.
 func (r *sseReader) next() (e sse, err error) {
 	size, started := 0, false
 	for {
@@ -57,17 +57,17 @@ func (r *sseReader) next() (e sse, err error) {
 			if e.data == nil {
 				e.data = []byte{}
 			}
-		default: // a comment, or what a later version adds
+		default: // a comment, or a field of a later version
 			continue
 		}
 		started = true
 	}
 }
 
-// errEventTooLong is an event, or a line of a stream, past what its reader takes.
-var errEventTooLong = errors.New("an event is longer than its reader takes")
+// errEventTooLong is the error of an event, or a line, longer than the reader's limit.
+var errEventTooLong = errors.New("event longer than the limit of its reader")
 
-// readLine reads a line without its end. It is overwritten by the next.
+// readLine reads a line and returns it without its end. The next call overwrites it.
 func (r *sseReader) readLine(most int) ([]byte, error) {
 	r.line = r.line[:0]
 	for {

@@ -11,7 +11,7 @@ import (
 	"fenec/client"
 )
 
-// open is a client of a tenant of its own, for an example.
+// open returns a client of a new tenant for an example.
 func open() (c *client.Client, done func()) {
 	dir, err := os.MkdirTemp("", "fenec-example-")
 	if err != nil {
@@ -41,7 +41,7 @@ func Example() {
 	ctx := context.Background()
 
 	type Book struct {
-		ID    int64     `json:"id,omitzero"` // given by the tenant where it is zero
+		ID    int64     `json:"id,omitzero"` // assigned by the tenant if zero
 		Title string    `json:"title"`
 		Added time.Time `json:"added"`
 	}
@@ -96,7 +96,7 @@ func ExampleClient_Run() {
 	// false true
 }
 
-// A row that may be there already is inserted, or left, or changed, in one statement that any number of clients may send.
+// A row that may already exist is inserted, left alone or changed, in one statement that any number of clients may send.
 func ExampleClient_Exec_ifAbsent() {
 	c, done := open()
 	defer done()
@@ -134,7 +134,7 @@ func ExampleClient_WithKey() {
 	must(c.Exec(ctx, "create collection orders (item text)"))
 
 	order := c.WithKey("order-17")
-	for range 3 { // by whoever cannot know whether it was sent before
+	for range 3 { // as a client does that does not know whether it was sent before
 		must(order.Exec(ctx, "put orders {item: $1}", "tea"))
 	}
 	orders, err := client.Query[map[string]any](ctx, c, "get orders")
@@ -149,7 +149,7 @@ func ExampleClient_Read() {
 	must(c.Exec(ctx, "create collection notes (text text)"))
 	must(c.Exec(ctx, "put notes {text: $1}", "read me"))
 
-	// Whichever copy of the tenant answers, it holds that note.
+	// Any copy of the tenant that serves the read holds that note.
 	notes, err := client.Query[map[string]any](ctx, c.Read(), "get notes")
 	fmt.Println(notes, err)
 
@@ -174,7 +174,7 @@ func ExampleClient_Changes() {
 	must(c.Exec(ctx, "put notes {text: 'a'}"))
 	must(c.Exec(ctx, "del notes where id = 1"))
 
-	var since client.Position // kept by whoever reads; the zero one is before everything
+	var since client.Position // stored by the reader; the zero value is before all changes
 	for change, err := range c.Changes(ctx, since, client.ChangeOptions{}) {
 		if err != nil {
 			log.Fatal(err)
@@ -195,7 +195,7 @@ func ExampleConsumer() {
 	must(c.Exec(ctx, "create collection notes (text text)"))
 
 	search := c.Consumer("search")
-	if _, err := search.Create(ctx); err != nil { // goes on where it stands, if it is there
+	if _, err := search.Create(ctx); err != nil { // an existing consumer keeps its cursor
 		log.Fatal(err)
 	}
 	must(c.Exec(ctx, "put notes {text: 'a'}"))

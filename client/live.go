@@ -13,7 +13,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxSilence is how long a stream without a byte is taken for alive; a server says something every 15 s.
+// maxSilence is how long a stream may be without a byte before it counts as broken; a server sends something every 15
+// s.
 const maxSilence = 45 * time.Second
 
 // Row is a document and its id.
@@ -22,22 +23,24 @@ type Row[T any] struct {
 	Doc T
 }
 
-// Event is what a live query tells: first all rows of its shape, the seed, then what became of them, block by block. A seed
-// comes again where the tenant no longer knows what happened in between, and after an alter of fields that the shape reads.
+// Event is an event of a live query: first a seed with all rows of its shape, then their changes, block by block.
+// Another seed is sent if the tenant no longer has the changes in between, and after an alter of fields that the shape
+// reads.
 type Event[T any] struct {
-	// Seed says that Puts are all rows there are, whatever was told before.
+	// Seed reports whether Puts are all rows of the shape, replacing those of earlier events.
 	Seed bool
-	// Puts are the rows that are new or changed, as they are now; ids ascend.
+	// Puts are the new or changed rows after the event, sorted by id.
 	Puts []Row[T]
-	// Dels are the ids of documents that are not, or no more, of the shape; it may never have had them.
+	// Dels are the ids of changed documents that are not in the shape. They may never have been in it.
 	Dels []int64
-	// Schema says that the collection's fields or indexes changed.
+	// Schema reports whether the collection's fields or indexes changed.
 	Schema bool
-	// Position is that of the event: in Shape.After, it goes on from behind it.
+	// Position is the position of the event. In Shape.After it continues after this event.
 	Position Position
 }
 
-// Apply does to a view, rows by id, what the event tells. A view that all events went to in turn has the rows of the shape.
+// Apply applies the event to a view of rows by id. After each event has been applied in order, the view holds the rows
+// of the shape.
 func (e *Event[T]) Apply(view map[int64]T) {
 	if e.Seed {
 		clear(view)
@@ -50,10 +53,10 @@ func (e *Event[T]) Apply(view map[int64]T) {
 	}
 }
 
-// Subscribe opens a live query of a collection, and keeps it open: where the connection breaks, the server restarts or the
-// tenant moves, it comes back to where it stood, so that events are in order, whole, and none is missing. It ends with the
-// loop over it, or with an error, which comes last: that of the context, a refusal, or ErrUnavailable and the like after
-// the client's patience without its server.
+// Subscribe opens a live query of a collection and keeps it open. If the connection breaks, the server restarts or the
+// tenant moves, it reconnects and continues after the last event, so that events are in order, complete, and none is
+// missing. It ends when the caller leaves the loop, or with an error as the last value: that of the context, a
+// permanent error, or a temporary one such as ErrUnavailable after the client's patience.
 //
 //	for event, err := range client.Subscribe[Job](ctx, c, "jobs", client.Shape{}) {
 //		if err != nil {
@@ -85,19 +88,19 @@ func Subscribe[T any](ctx context.Context, c *Client, collection string, shape S
 	}
 }
 
-// errEnough is a loop that was left.
-var errEnough = errors.New("no more events are wanted")
+// errEnough is the error after the caller has left the loop.
+var errEnough = errors.New("the caller left the loop")
 
-// subscription is a live query, over as many connections as it takes.
+// subscription is a live query, over any number of connections.
 type subscription struct {
 	client *Client
 	path   string
-	cursor string // the id of the last event, from which it goes on
+	cursor string // the id of the last event
 	again  again
-	event  func(sse) error // takes a seed or a change
+	event  func(sse) error // called with a seed or a change
 }
 
-// run follows the query until that ends for good, and says why.
+// run follows the query until it ends for good, and returns the reason.
 func (s *subscription) run(ctx context.Context) error {
 	for {
 		err := s.connect(ctx)
@@ -144,7 +147,7 @@ func (s *subscription) connect(ctx context.Context) error {
 		if e.data == nil || e.name != "seed" && e.name != "change" {
 			continue
 		}
-		silence.Stop() // the caller's time is not the server's
+		silence.Stop() // the caller's time does not count as the server's silence
 		if err := s.event(e); err != nil {
 			return err
 		}
@@ -152,8 +155,8 @@ func (s *subscription) connect(ctx context.Context) error {
 	}
 }
 
-// endOf is the event that ends a stream. Whether the query ended with it, another try is answered with: one whose
-// collection is gone is refused, one whose node stops goes on elsewhere.
+// endOf returns the error of the event that ends a stream. It counts as transient, and the next try decides: if the
+// collection was dropped, it is refused; if the node stopped, the stream continues elsewhere.
 func endOf(e sse) error {
 	var why struct {
 		Error string `json:"error"`
@@ -164,7 +167,7 @@ func endOf(e sse) error {
 	return &broken{errors.New(why.Error)}
 }
 
-// heard calls f with every read that brings something.
+// heard calls f after each read that returns bytes.
 type heard struct {
 	in io.Reader
 	f  func()
@@ -179,23 +182,23 @@ func (h heard) Read(p []byte) (int, error) {
 }
 
 func decodeEvent[T any](e sse) (Event[T], error) {
-	var told struct {
+	var data struct {
 		Rows   []jsontext.Value `json:"rows"`
 		Puts   []jsontext.Value `json:"puts"`
 		Dels   []int64          `json:"dels"`
 		Schema bool             `json:"schema"`
 	}
-	if err := json.Unmarshal(e.data, &told); err != nil {
-		return Event[T]{}, fmt.Errorf("a %s of the live query cannot be read: %w", e.name, err)
+	if err := json.Unmarshal(e.data, &data); err != nil {
+		return Event[T]{}, fmt.Errorf("live query: invalid %s event: %w", e.name, err)
 	}
 	position, err := ParsePosition(e.id)
 	if err != nil {
-		return Event[T]{}, fmt.Errorf("a %s of the live query has no cursor: %w", e.name, err)
+		return Event[T]{}, fmt.Errorf("live query: %s event without a valid cursor: %w", e.name, err)
 	}
-	event := Event[T]{Seed: e.name == "seed", Dels: told.Dels, Schema: told.Schema, Position: position}
-	rows := told.Puts
+	event := Event[T]{Seed: e.name == "seed", Dels: data.Dels, Schema: data.Schema, Position: position}
+	rows := data.Puts
 	if event.Seed {
-		rows = told.Rows
+		rows = data.Rows
 	}
 	event.Puts = make([]Row[T], len(rows))
 	for i, text := range rows {
@@ -207,7 +210,7 @@ func decodeEvent[T any](e sse) (Event[T], error) {
 			event.Puts[i].Doc, err = Decode[T](text)
 		}
 		if err != nil {
-			return Event[T]{}, fmt.Errorf("a row is another than was thought: %w", err)
+			return Event[T]{}, fmt.Errorf("live query: decode a row: %w", err)
 		}
 	}
 	return event, nil

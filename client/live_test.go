@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// streams sends a part of a stream; then it is cut off, or goes on until the client leaves.
+// streams sends a part of a stream, then cuts it off or keeps it open until the client leaves.
 func streams(cut bool, lines string) turn {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -35,7 +35,7 @@ const (
 	lastComes = "event: change\nid: 9@1-aa\ndata: {\"seq\":9,\"puts\":[{\"id\":4,\"title\":\"Maus\"}],\"dels\":[],\"schema\":false}\n\n"
 )
 
-// TestASubscriptionGoesOnWhereItStood loses its stream in every way there is.
+// TestASubscriptionGoesOnWhereItStood breaks the stream in every possible way.
 func TestASubscriptionGoesOnWhereItStood(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -108,8 +108,8 @@ func TestASubscriptionEnds(t *testing.T) {
 		},
 		"with its server":  {[]turn{cuts}, func(err error) bool { return strings.HasPrefix(err.Error(), "gave up after ") }},
 		"with its token":   {[]turn{says(401, "{}")}, func(err error) bool { return errors.Is(err, client.ErrUnauthorized) }},
-		"at other rows":    {[]turn{streams(false, strings.ReplaceAll(seedOfTwo, `"Emma"`, `7`))}, func(err error) bool { return strings.HasPrefix(err.Error(), "a row is another") }},
-		"at what is no id": {[]turn{streams(false, strings.ReplaceAll(seedOfTwo, `id: 3`, `id: x`))}, func(err error) bool { return strings.Contains(err.Error(), "has no cursor") }},
+		"at other rows":    {[]turn{streams(false, strings.ReplaceAll(seedOfTwo, `"Emma"`, `7`))}, func(err error) bool { return strings.HasPrefix(err.Error(), "live query: decode a row: ") }},
+		"at an invalid id": {[]turn{streams(false, strings.ReplaceAll(seedOfTwo, `id: 3`, `id: x`))}, func(err error) bool { return strings.Contains(err.Error(), "without a valid cursor") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +122,7 @@ func TestASubscriptionEnds(t *testing.T) {
 				}
 			}
 			if n != 1 {
-				t.Errorf("it told %d things, want its end alone", n)
+				t.Errorf("%d events, want only the end", n)
 			}
 		})
 	}
@@ -197,7 +197,7 @@ func TestAShapeIsAQueryString(t *testing.T) {
 	for _, f := range []client.Filter{{"a", "like", nil}, {"a", "between", 1}, {"a", client.In, 1}, {"a", client.Eq, []int{1}}, {"a", client.Eq, struct{}{}}} {
 		for _, err := range client.Subscribe[book](t.Context(), client.New("http://127.0.0.1:1", client.Options{}), "a", client.Shape{Filters: []client.Filter{f}}) {
 			if err == nil || !strings.HasPrefix(err.Error(), "filter on a: ") {
-				t.Errorf("%+v is taken: %v", f, err)
+				t.Errorf("%+v is accepted: %v", f, err)
 			}
 		}
 	}
@@ -209,11 +209,11 @@ func TestASeedVoidsWhatWasTold(t *testing.T) {
 	change := client.Event[string]{Puts: []client.Row[string]{{ID: 3, Doc: "c"}}, Dels: []int64{1, 9}}
 	change.Apply(view)
 	if want := map[int64]string{2: "b", 3: "c"}; !maps.Equal(view, want) {
-		t.Errorf("behind a change the view is %v, want %v", view, want)
+		t.Errorf("after a change the view is %v, want %v", view, want)
 	}
 	seed := client.Event[string]{Seed: true, Puts: []client.Row[string]{{ID: 4, Doc: "d"}}}
 	seed.Apply(view)
 	if want := map[int64]string{4: "d"}; !maps.Equal(view, want) {
-		t.Errorf("behind a seed the view is %v, want %v", view, want)
+		t.Errorf("after a seed the view is %v, want %v", view, want)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"fenec/client"
 )
 
-// moving is a proxy before a node that is started again elsewhere, and all of whose connections may break.
+// moving is a proxy to a node that can be restarted elsewhere, and whose connections can all be broken.
 type moving struct {
 	*httptest.Server
 	target atomic.Pointer[url.URL]
@@ -50,8 +50,8 @@ func (m *moving) to(t *testing.T, address string) {
 	m.target.Store(target)
 }
 
-// TestAViewHasTheRowsOfItsShape follows a shape while rows come into it and leave it, connections break, and the node is
-// started again.
+// TestAViewHasTheRowsOfItsShape follows a shape while rows enter and leave it, connections break, and the node
+// restarts.
 func TestAViewHasTheRowsOfItsShape(t *testing.T) {
 	t.Parallel()
 	const rounds = 60
@@ -105,7 +105,7 @@ func TestAViewHasTheRowsOfItsShape(t *testing.T) {
 		}
 		cursor = event.Position
 		event.Apply(view)
-		if event.Position.Seq < c.Position().Seq { // of before the last write
+		if event.Position.Seq < c.Position().Seq { // before the last write
 			continue
 		}
 		got := map[int64]int{}
@@ -121,7 +121,7 @@ func TestAViewHasTheRowsOfItsShape(t *testing.T) {
 		write()
 	}
 	if seeds != 1 {
-		t.Errorf("%d seeds, want the first alone", seeds)
+		t.Errorf("%d seeds, want 1", seeds)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestALiveQueryEndsWithItsCollection(t *testing.T) {
 	}
 }
 
-// TestStreamsLeaveNothingBehind opens live queries and leaves them.
+// TestStreamsLeaveNothingBehind checks that live queries close their connections when left.
 func TestStreamsLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	tenant := serveTenant(t)
@@ -188,7 +188,7 @@ func TestStreamsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// counted counts when it is closed.
+// counted counts closed connections.
 type counted struct {
 	net.Conn
 	closed *atomic.Int64

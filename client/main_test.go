@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serveTenant runs a node with one tenant until the test ends, and answers the tenant's URL.
+// serveTenant runs a node with one tenant until the test ends, and returns the tenant's URL.
 func serveTenant(t testing.TB) string {
 	t.Helper()
 	url, stop, err := startTenant(t.TempDir())
@@ -33,7 +33,7 @@ func serveTenant(t testing.TB) string {
 	return url
 }
 
-// startTenant serves the database of a directory at the URL it answers, until stop.
+// startTenant serves the database in a directory at the URL it returns, until stop is called.
 func startTenant(dir string) (url string, stop func() error, err error) {
 	n, err := node.New(node.Config{File: dir + "/tenant.fenec", Version: "test"})
 	if err != nil {
@@ -56,14 +56,14 @@ func startTenant(dir string) (url string, stop func() error, err error) {
 	return "http://" + l.Addr().String(), stop, nil
 }
 
-// newClient is a client of a URL until the test ends.
+// newClient returns a client of a URL that is closed when the test ends.
 func newClient(t testing.TB, url string, o client.Options) *client.Client {
 	c := client.New(url, o)
 	t.Cleanup(c.Close)
 	return c
 }
 
-// withBooks is a client of a tenant that has the collection books.
+// withBooks returns a client of a tenant with the collection books.
 func withBooks(t testing.TB) *client.Client {
 	t.Helper()
 	c := newClient(t, serveTenant(t), client.Options{})
@@ -86,10 +86,10 @@ type book struct {
 	Year  int    `json:"year"`
 }
 
-// turn is one answer of a scripted server.
+// turn is one response of a scripted server.
 type turn func(w http.ResponseWriter, r *http.Request)
 
-// scripted serves turns, one a request, the last one for ever, and counts the requests.
+// scripted serves one turn per request, repeats the last one, and counts the requests.
 func scripted(t testing.TB, turns ...turn) (url string, asked *atomic.Int64) {
 	t.Helper()
 	asked = new(atomic.Int64)
@@ -101,7 +101,7 @@ func scripted(t testing.TB, turns ...turn) (url string, asked *atomic.Int64) {
 	return server.URL, asked
 }
 
-// says answers a status, a body and headers in pairs.
+// says responds with a status, a body, and headers in pairs.
 func says(status int, body string, headers ...string) turn {
 	return func(w http.ResponseWriter, r *http.Request) {
 		for i := 0; i < len(headers); i += 2 {
@@ -112,10 +112,10 @@ func says(status int, body string, headers ...string) turn {
 	}
 }
 
-// cuts breaks the connection before an answer.
+// cuts breaks the connection before a response.
 func cuts(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// halves breaks it within one.
+// halves breaks the connection within a response.
 func halves(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Length", "100")
 	io.WriteString(w, `[{"title":`)

@@ -76,22 +76,22 @@ func TestReadsAreToldByTheirFirstWord(t *testing.T) {
 
 func TestWhatEndsACallSaysWhatCameBefore(t *testing.T) {
 	t.Parallel()
-	stop := errors.New("told to stop")
+	stop := errors.New("stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	refused := &Error{Message: "frozen", kind: ErrUnavailable}
 	if err := ended(ctx, refused); err != error(refused) {
 		t.Errorf("before its end: %v", err)
 	}
 	cancel(stop)
-	if err := ended(ctx, refused); !errors.Is(err, stop) || !errors.Is(err, ErrUnavailable) || err.Error() != "told to stop, and before that: frozen" {
+	if err := ended(ctx, refused); !errors.Is(err, stop) || !errors.Is(err, ErrUnavailable) || err.Error() != "stopped, and before that: frozen" {
 		t.Errorf("at its end: %v", err)
 	}
-	if err := ended(ctx, &broken{stop}); err.Error() != "no answer: told to stop" {
+	if err := ended(ctx, &broken{stop}); err.Error() != "no response: stopped" {
 		t.Errorf("in a try: %v", err)
 	}
 }
 
-// FuzzEvents checks that a stream is cut into the same events however it arrives, and within bounds.
+// FuzzEvents checks that a stream is split into the same events however its bytes arrive, and within bounds.
 func FuzzEvents(f *testing.F) {
 	f.Add([]byte("event: seed\nid: 3@1-aa\ndata: {\"seq\":3,\"rows\":[{\"id\":1}]}\n\n:\n\nevent: change\r\nid: 4\r\ndata: {\"puts\":[],\"dels\":[1]}\r\n\r\n"))
 	f.Add([]byte("data\ndata: \n\n\n\nid\n\n"))
@@ -113,7 +113,7 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// FuzzChanges checks that lines of changes are read whole or not at all.
+// FuzzChanges checks that lines of changes are parsed completely or not at all.
 func FuzzChanges(f *testing.F) {
 	f.Add([]byte(`{"seq":2,"at":1767323045021,"collection":"books","op":"put","id":1,"doc":{"id":1,"title":"Emma"}}` + "\n" + `{"seq":3,"op":"del","id":1}` + "\n"))
 	f.Add([]byte("{}\n\n"))
@@ -127,7 +127,7 @@ func FuzzChanges(f *testing.F) {
 				continue
 			}
 			if _, err := Decode[any](c.Doc); err != nil {
-				t.Fatalf("a document that is none: %v", err)
+				t.Fatalf("an invalid document: %v", err)
 			}
 		}
 	})

@@ -33,7 +33,7 @@ func TestAPositionIsText(t *testing.T) {
 	}
 }
 
-// TestTheLatestWriteIsRemembered has answers come in another order than they were given.
+// TestTheLatestWriteIsRemembered reads responses in another order than they were sent.
 func TestTheLatestWriteIsRemembered(t *testing.T) {
 	t.Parallel()
 	const lineage, other = "aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb"
@@ -41,9 +41,9 @@ func TestTheLatestWriteIsRemembered(t *testing.T) {
 		{"5", "1-" + lineage + "00", "5@1-" + lineage + "00"},
 		{"4", "1-" + lineage + "00", "5@1-" + lineage + "00"},
 		{"6", "1-" + lineage + "00", "6@1-" + lineage + "00"},
-		{"3", "2-" + lineage + "11", "3@2-" + lineage + "11"}, // a fork goes on from where it left
-		{"9", "1-" + lineage + "00", "3@2-" + lineage + "11"}, // a late answer from before
-		{"1", "1-" + other + "22", "1@1-" + other + "22"},     // the tenant was made anew
+		{"3", "2-" + lineage + "11", "3@2-" + lineage + "11"}, // a fork continues from where it began
+		{"9", "1-" + lineage + "00", "3@2-" + lineage + "11"}, // a late response from before the fork
+		{"1", "1-" + other + "22", "1@1-" + other + "22"},     // the tenant was created again
 	}
 	turns := make([]turn, len(steps))
 	for i, s := range steps {
@@ -94,8 +94,8 @@ func TestAPositionTravels(t *testing.T) {
 			t.Fatalf("%d rows after %d writes, %v", len(rows), i+1, err)
 		}
 	}
-	stands := c.Position()
-	p, err := client.ParsePosition(stands.String())
+	at := c.Position()
+	p, err := client.ParsePosition(at.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +104,8 @@ func TestAPositionTravels(t *testing.T) {
 	lost := elsewhere.At(client.Position{Seq: 1, History: "1-0123456789abcdef0123456789abcdef"})
 	_, err = client.Query[book](t.Context(), lost.Read(), "get books")
 	var e *client.Error
-	if !errors.Is(err, client.ErrBehind) || errors.Is(err, client.ErrUnavailable) || !errors.As(err, &e) || e.Position != stands {
-		t.Errorf("a position of another tenant: %#v, want one that names %s", err, stands)
+	if !errors.Is(err, client.ErrBehind) || errors.Is(err, client.ErrUnavailable) || !errors.As(err, &e) || e.Position != at {
+		t.Errorf("a position of another tenant: %#v, want one that names %s", err, at)
 	}
 	exec(t, lost.At(client.Position{}).Read(), "get books")
 }

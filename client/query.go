@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Query runs a statement that answers rows: get, explain, and insert, set and del with returning.
+// Query runs a statement that returns rows: get, explain, and insert, set and del with returning.
 func Query[T any](ctx context.Context, c *Client, statement string, params ...any) ([]T, error) {
 	r, err := c.run(ctx, 0, statement, params)
 	if err != nil {
@@ -21,7 +21,7 @@ func Query[T any](ctx context.Context, c *Client, statement string, params ...an
 	return Rows[T](r)
 }
 
-// One is the first row that a statement answers, ErrNoRow where it answers none.
+// One returns the first row of a statement, or ErrNoRow if there is none.
 func One[T any](ctx context.Context, c *Client, statement string, params ...any) (T, error) {
 	rows, err := Query[T](ctx, c, statement, params...)
 	if err == nil && len(rows) == 0 {
@@ -34,7 +34,7 @@ func One[T any](ctx context.Context, c *Client, statement string, params ...any)
 	return rows[0], nil
 }
 
-// Exec runs a statement, and answers how many documents it wrote, 0 where it is of the schema.
+// Exec runs a statement and returns the number of documents it wrote, 0 for a schema statement.
 func (c *Client) Exec(ctx context.Context, statement string, params ...any) (affected int, err error) {
 	r, err := c.run(ctx, 0, statement, params)
 	if err != nil {
@@ -43,18 +43,18 @@ func (c *Client) Exec(ctx context.Context, statement string, params ...any) (aff
 	return r.Affected()
 }
 
-// maxHold is how long a server holds one request.
+// maxHold is the maximum time a server holds one request.
 const maxHold = 30 * time.Second
 
-// Claim runs a set or del, with returning, that waits at the server until it finds something to write, such as the next
+// Claim runs a set or del with returning that waits at the server until it finds something to write, such as the next
 // job of a queue:
 //
 //	jobs, err := client.Claim[Job](ctx, c, time.Minute,
 //		"set jobs {run_at: now() + 30_000} where run_at <= now() order run_at limit 1 returning *")
 //
-// Where nothing came within wait, it answers no rows, or ErrRequire where the statement has a require that was not met.
-// A claim whose answer is lost has claimed; under WithKeys it is sent again and answers the same rows. Under WithKey it is
-// one request, which waits 30 s at most.
+// If nothing is found within wait, it returns no rows, or ErrRequire if the statement has a require that was not met. A
+// claim whose response is lost has still claimed; under WithKeys it is sent again and returns the same rows. Under
+// WithKey it is one request, which waits 30 s at most.
 func Claim[T any](ctx context.Context, c *Client, wait time.Duration, statement string, params ...any) ([]T, error) {
 	until := time.Now().Add(wait)
 	for {
@@ -74,7 +74,7 @@ func Claim[T any](ctx context.Context, c *Client, wait time.Duration, statement 
 	}
 }
 
-// run sends one statement; hold is how long the server may hold a write that finds nothing.
+// run sends one statement. hold is how long the server may hold a write that finds nothing.
 func (c *Client) run(ctx context.Context, hold time.Duration, statement string, params []any) (Result, error) {
 	body, err := appendStatement(nil, statement, params)
 	if err != nil {
@@ -91,22 +91,22 @@ func (c *Client) run(ctx context.Context, hold time.Duration, statement string, 
 	return Result{a.body}, nil
 }
 
-// Result is what one statement answered: rows, how many documents it wrote, or what it did to the schema.
+// Result is the result of one statement: rows, the number of documents written, or what it did to the schema.
 type Result struct{ text jsontext.Value }
 
-// Rows are those of a result.
+// Rows returns the rows of a result.
 func Rows[T any](r Result) ([]T, error) {
 	if r.text.Kind() != '[' {
-		return nil, fmt.Errorf("the statement ran, and answers %s in place of rows", r.text)
+		return nil, fmt.Errorf("the statement ran; expected rows, got %s", r.text)
 	}
 	var rows []T
 	if err := json.Unmarshal(r.text, &rows, decoding); err != nil {
-		return nil, fmt.Errorf("the rows are others than was thought: %w", err)
+		return nil, fmt.Errorf("decode rows: %w", err)
 	}
 	return rows, nil
 }
 
-// Affected is how many documents a statement wrote, or how many rows it answers.
+// Affected returns the number of documents a statement wrote, or the number of rows it returned.
 func (r Result) Affected() (int, error) {
 	if r.text.Kind() == '[' {
 		rows, err := Rows[jsontext.Value](r)
@@ -116,7 +116,7 @@ func (r Result) Affected() (int, error) {
 		Affected int `json:"affected"`
 	}
 	if err := json.Unmarshal(r.text, &counted); err != nil {
-		return 0, fmt.Errorf("the answer is none of a statement: %w", err)
+		return 0, fmt.Errorf("invalid response to a statement: %w", err)
 	}
 	return counted.Affected, nil
 }

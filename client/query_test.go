@@ -91,7 +91,7 @@ func TestStatementsAnswerWhatTheyDid(t *testing.T) {
 	if _, err := client.One[book](t.Context(), c, "get books where year > $1", 3000); !errors.Is(err, client.ErrNoRow) {
 		t.Errorf("no row is %v", err)
 	}
-	if _, err := client.Query[book](t.Context(), c, "set books {year: 1} where id = 1"); err == nil || !strings.Contains(err.Error(), `the statement ran, and answers {"affected":1}`) {
+	if _, err := client.Query[book](t.Context(), c, "set books {year: 1} where id = 1"); err == nil || !strings.Contains(err.Error(), `the statement ran; expected rows, got {"affected":1}`) {
 		t.Errorf("rows of a statement without any: %v", err)
 	}
 	if _, err := client.Query[struct{ Title int }](t.Context(), c, "get books select title as Title"); err == nil {
@@ -119,7 +119,7 @@ func TestABatchIsOne(t *testing.T) {
 	if diff := cmp.Diff([]book{{Title: "Emma", Year: 1816}}, rows); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
 	}
-	if _, err := client.Rows[book](results[1]); err == nil || !strings.Contains(err.Error(), `the statement ran, and answers {"affected":1}`) {
+	if _, err := client.Rows[book](results[1]); err == nil || !strings.Contains(err.Error(), `the statement ran; expected rows, got {"affected":1}`) {
 		t.Errorf("rows of a statement of the batch without any: %v", err)
 	}
 	titles, err := client.Rows[book](results[3])
@@ -164,12 +164,12 @@ func TestErrorsHaveAKindAndAPlace(t *testing.T) {
 		status       int
 		line, column int
 	}{
-		"a statement nobody can read": {c, "get books\n  wehre id = 1", client.ErrInvalid, 400, 2, 3},
-		"a collection not there":      {c, "get films", client.ErrNotFound, 404, 1, 5},
-		"a title taken":               {c, `put books {title: "Emma"}`, client.ErrConflict, 409, 0, 0},
-		"a demand not met":            {c, `del books where id = 9 require 1`, client.ErrRequire, 412, 0, 0},
-		"a write that only reads":     {c.Read(), `put books {title: "Ulysses"}`, client.ErrForbidden, 403, 0, 0},
-		"another write under a key":   {long, `put books {title: "Ulysses"}`, client.ErrKeyReused, 422, 0, 0},
+		"an invalid statement":      {c, "get books\n  wehre id = 1", client.ErrInvalid, 400, 2, 3},
+		"a collection not there":    {c, "get films", client.ErrNotFound, 404, 1, 5},
+		"a title taken":             {c, `put books {title: "Emma"}`, client.ErrConflict, 409, 0, 0},
+		"a demand not met":          {c, `del books where id = 9 require 1`, client.ErrRequire, 412, 0, 0},
+		"a write that only reads":   {c.Read(), `put books {title: "Ulysses"}`, client.ErrForbidden, 403, 0, 0},
+		"another write under a key": {long, `put books {title: "Ulysses"}`, client.ErrKeyReused, 422, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := x.of.Exec(t.Context(), x.statement)
@@ -190,8 +190,8 @@ func TestARefusalThatIsNoneOfFenecs(t *testing.T) {
 		answer turn
 		want   string
 	}{
-		"a page of a proxy":   {says(403, "<html>"), "the answer was 403 Forbidden"},
-		"a redirect":          {says(307, "", "Location", "/elsewhere"), "the answer was 307 Temporary Redirect"},
+		"a page of a proxy":   {says(403, "<html>"), "the response was 403 Forbidden"},
+		"a redirect":          {says(307, "", "Location", "/elsewhere"), "the response was 307 Temporary Redirect"},
 		"a place that is not": {says(400, `{"error":"a line 3 column x line 1 column 5 of it"}`), "a line 3 column x line 1 column 5 of it"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestAnAnswerHasABound(t *testing.T) {
 		}
 	})
 	_, err := client.Query[book](t.Context(), newClient(t, url, client.Options{}), "get books")
-	if err == nil || err.Error() != "the answer is longer than 64 MiB" || asked.Load() != 1 {
+	if err == nil || err.Error() != "response longer than 64 MiB" || asked.Load() != 1 {
 		t.Errorf("%v after %d requests", err, asked.Load())
 	}
 }

@@ -16,20 +16,20 @@ const (
 	maxPause   = 2 * time.Second
 )
 
-// again is when to try again, and when to give up.
+// again decides when to retry and when to give up.
 type again struct {
 	patience time.Duration
-	since    time.Time // of the first failure after what last went well; zero where nothing has failed
+	since    time.Time // the first failure since the last success; zero if none
 	pause    time.Duration
 }
 
 func (c *Client) again() again { return again{patience: c.patience, pause: firstPause} }
 
-// well begins anew.
+// well resets the state after a success.
 func (a *again) well() { a.since, a.pause = time.Time{}, firstPause }
 
-// wait waits until a try that failed so may be made again. Its error is why none is to be made: err itself, or that the
-// context or the patience is over.
+// wait blocks until a try that failed with err may be repeated. It returns an error if there is to be no other try: err
+// itself, or that the context or the patience has ended.
 func (a *again) wait(ctx context.Context, err error) error {
 	after, worth := transient(err)
 	if ctx.Err() != nil || !worth || a.patience < 0 {
@@ -54,7 +54,7 @@ func (a *again) wait(ctx context.Context, err error) error {
 	}
 }
 
-// ended is the error of a call: that of its context where that is over, which then says what came last.
+// ended returns the error of a call: err, or the cause of its context if that has ended, wrapped together with err.
 func ended(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {
@@ -63,7 +63,7 @@ func ended(ctx context.Context, err error) error {
 	return fmt.Errorf("%w, and before that: %w", cause, err)
 }
 
-// transient tells whether another try may be answered otherwise, and how long the last answer asks to wait.
+// transient reports whether another try may succeed, and how long the last response asks to wait.
 func transient(err error) (after time.Duration, worth bool) {
 	var e *Error
 	if errors.As(err, &e) {
@@ -81,7 +81,7 @@ func transient(err error) (after time.Duration, worth bool) {
 	return 0, errors.As(err, &b)
 }
 
-// unsent tells a request of which not a byte went out.
+// unsent reports whether no byte of the request was sent.
 func unsent(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"

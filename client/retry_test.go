@@ -22,7 +22,7 @@ import (
 
 const refused = `{"error":"tenant acme is frozen","retry_after":1}`
 
-// frozen refuses for now. A Retry-After counts in whole seconds, of which the tests here spend few.
+// frozen is a temporary refusal. Retry-After is in whole seconds, of which the tests here spend few.
 var frozen = says(503, refused, "Retry-After", "1")
 
 func TestWhatIsTriedAgain(t *testing.T) {
@@ -139,7 +139,7 @@ func TestPatienceEnds(t *testing.T) {
 	}
 	server, asked = scripted(t, says(503, refused, "Retry-After", "3600"))
 	c = newClient(t, server, client.Options{})
-	_, err = c.Exec(t.Context(), "get books") // at once: it would wait for longer than it may
+	_, err = c.Exec(t.Context(), "get books") // fails at once: the pause is longer than the patience
 	var e *client.Error
 	if !errors.As(err, &e) || !errors.Is(err, client.ErrUnavailable) || e.RetryAfter != time.Hour || asked.Load() != 1 {
 		t.Errorf("%v after %d requests", err, asked.Load())
@@ -148,7 +148,7 @@ func TestPatienceEnds(t *testing.T) {
 
 func TestAContextEndsTheWait(t *testing.T) {
 	t.Parallel()
-	stop := errors.New("told to stop")
+	stop := errors.New("stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	server, _ := scripted(t, func(w http.ResponseWriter, r *http.Request) {
 		says(503, refused, "Retry-After", "20")(w, r)
@@ -163,7 +163,7 @@ func TestAContextEndsTheWait(t *testing.T) {
 func TestATryHasATime(t *testing.T) {
 	t.Parallel()
 	server, asked := scripted(t, func(_ http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body) // or the server does not notice that the client left
+		io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client left
 		<-r.Context().Done()
 	}, says(200, "[]"))
 	c := newClient(t, server, client.Options{Timeout: 100 * time.Millisecond})
@@ -199,7 +199,7 @@ func TestConnectionsAreKeptAndLetGo(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// cutting is a proxy before a server. Of the answers of writes it loses every third, before or within its body.
+// cutting is a proxy to a server. It loses every third response to a write, before or within its body.
 func cutting(t *testing.T, target string) (address string, lost *atomic.Int64) {
 	to, err := url.Parse(target)
 	if err != nil {
@@ -238,7 +238,7 @@ func cutting(t *testing.T, target string) (address string, lost *atomic.Int64) {
 	return server.URL, lost
 }
 
-// TestWritesUnderKeysRunOnce writes through a proxy that loses answers.
+// TestWritesUnderKeysRunOnce writes through a proxy that loses responses.
 func TestWritesUnderKeysRunOnce(t *testing.T) {
 	t.Parallel()
 	const writers, each = 4, 25
@@ -261,6 +261,6 @@ func TestWritesUnderKeysRunOnce(t *testing.T) {
 	g.Wait()
 	got, err := client.One[struct{ N int }](t.Context(), direct, "get counters select n as N")
 	if err != nil || got.N != writers*each || lost.Load() < writers*each/4 {
-		t.Errorf("counted %d of %d writes, %d answers lost, %v", got.N, writers*each, lost.Load(), err)
+		t.Errorf("counted %d of %d writes, %d responses lost, %v", got.N, writers*each, lost.Load(), err)
 	}
 }

@@ -11,31 +11,31 @@ import (
 	"time"
 )
 
-// request is one request, made ready to be sent as often as it may be.
+// request is one request, which may be sent several times.
 type request struct {
 	method, path string
 	body         []byte
-	header       [][2]string   // beside those of every request
-	reads        bool          // nothing is written
-	repeats      bool          // a write that does no harm where it runs twice
-	wait         time.Duration // what the server is asked to wait
-	cursor       Position      // a page of changes: the change that it begins behind
-	paged        bool          // cursor is meant
+	header       [][2]string   // in addition to those of every request
+	reads        bool          // the request only reads
+	repeats      bool          // a write that may be sent twice
+	wait         time.Duration // how long the server is asked to wait
+	cursor       Position      // for a page of changes: it starts after this change
+	paged        bool          // cursor is set
 }
 
-// answer is an answer of 2xx.
+// answer is a response with a 2xx status.
 type answer struct {
 	header http.Header
 	body   []byte
 }
 
-// errTooLong is an answer past maxAnswer.
-var errTooLong = fmt.Errorf("the answer is longer than %d MiB", maxAnswer>>20)
+// errTooLong is the error of a response longer than maxAnswer.
+var errTooLong = fmt.Errorf("response longer than %d MiB", maxAnswer>>20)
 
-// errSilent is a try that took longer than it may.
-var errSilent = errors.New("the server did not answer in time")
+// errSilent is the error of a try that exceeded its timeout.
+var errSilent = errors.New("the server did not respond in time")
 
-// send sends a request until it has an answer, or none is to be expected.
+// send sends a request until it gets a response or must not be retried.
 func (c *Client) send(ctx context.Context, r request) (answer, error) {
 	reads := r.reads || c.read
 	if !reads {
@@ -62,8 +62,8 @@ func (c *Client) send(ctx context.Context, r request) (answer, error) {
 	}
 }
 
-// try sends a request once, and reads all of its answer. Its error is an *Error, *broken, or what is wrong with the
-// request or the answer.
+// try sends a request once and reads the whole response. Its error is an *Error, *broken, or an invalid request or
+// response.
 func (c *Client) try(ctx context.Context, r request) (answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout+r.wait, errSilent)
 	defer cancel()
@@ -79,7 +79,7 @@ func (c *Client) try(ctx context.Context, r request) (answer, error) {
 	return answer{response.Header, body}, nil
 }
 
-// open sends a request once and reads the head of its answer. One that is no 2xx is read whole, and an *Error.
+// open sends a request once and reads the head of the response. A status other than 2xx is returned as an *Error.
 func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, r.method, c.base+r.path, bytes.NewReader(r.body))
 	if err != nil {
@@ -110,12 +110,12 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 	return nil, refusal(response, body)
 }
 
-// mark says what the request wants of the copy that answers it.
+// mark sets the headers for the position that the request needs and for reads on any copy.
 func (c *Client) mark(h http.Header, r *request) {
 	p := c.memory.get()
 	if r.paged {
 		p = r.cursor
-		if p.History != "" { // without Fenec-After, it keeps a cursor from being taken for one of another history
+		if p.History != "" { // without Fenec-After, the server checks the cursor against this history
 			h.Set("Fenec-History", p.History)
 		}
 	}
@@ -131,7 +131,7 @@ func (c *Client) mark(h http.Header, r *request) {
 	}
 }
 
-// readAll reads a body to its end, so that its connection is used again.
+// readAll reads a body to its end, so that its connection can be reused.
 func readAll(body io.Reader) ([]byte, error) {
 	all, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
 	switch {

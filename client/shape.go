@@ -11,17 +11,17 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Shape says which documents of a collection a live query is about, all of them where it is empty.
+// Shape selects the documents of a collection for a live query; the zero value selects all of them.
 type Shape struct {
-	// Filters all have to hold.
+	// Filters must all hold.
 	Filters []Filter
-	// Where is a condition of FenecQL that has to hold too. It takes no parameters: values that are not the program's own
-	// belong into Filters.
+	// Where is a FenecQL condition that must hold too. It takes no parameters: values from outside the program belong
+	// in Filters.
 	Where string
-	// Select are the fields and paths that rows have, all fields where empty. The id is always among them.
+	// Select lists the fields and paths of the rows, all fields if empty. The id is always included.
 	Select []string
-	// After is where an earlier subscription to the same shape stood: what happened since is sent without a seed, where
-	// the tenant still knows it.
+	// After is the position of an earlier subscription to the same shape. The changes since then are sent without a
+	// seed if the tenant still has them.
 	After Position
 }
 
@@ -43,12 +43,12 @@ const (
 	Lte  Op = "lte"
 	Gt   Op = "gt"
 	Gte  Op = "gte"
-	Like Op = "like" // the field is a text that holds the value, a pattern such as "emm*", whatever its case
+	Like Op = "like" // the field is a text that matches the pattern, such as "emm*", ignoring case
 	Has  Op = "has"  // the field is a list that contains the value
 	In   Op = "in"   // the field is one of the values
 )
 
-// path is the target of a live query.
+// path returns the request path of a live query.
 func (s *Shape) path(collection string) (string, error) {
 	query := url.Values{}
 	for _, f := range s.Filters {
@@ -71,7 +71,7 @@ func (s *Shape) path(collection string) (string, error) {
 	return path, nil
 }
 
-// encode is the filter as the value of a query string.
+// encode returns the filter as the value of a query parameter.
 func (f *Filter) encode() (string, error) {
 	if f.Value == nil {
 		switch f.Op {
@@ -80,7 +80,7 @@ func (f *Filter) encode() (string, error) {
 		case Neq:
 			return "is.not_null", nil
 		}
-		return "", fmt.Errorf("nil goes with eq and neq, not with %s", f.Op)
+		return "", fmt.Errorf("nil is valid only with eq and neq, got %s", f.Op)
 	}
 	switch f.Op {
 	case Eq, Neq, Lt, Lte, Gt, Gte, Like, Has:
@@ -89,7 +89,7 @@ func (f *Filter) encode() (string, error) {
 	case In:
 		list := reflect.ValueOf(f.Value)
 		if list.Kind() != reflect.Slice {
-			return "", fmt.Errorf("in wants a slice, got %T", f.Value)
+			return "", fmt.Errorf("in: expected a slice, got %T", f.Value)
 		}
 		items := make([]string, list.Len())
 		for i := range items {
@@ -101,11 +101,11 @@ func (f *Filter) encode() (string, error) {
 		}
 		return "in.(" + strings.Join(items, ",") + ")", nil
 	}
-	return "", fmt.Errorf("there is no operator %q", f.Op)
+	return "", fmt.Errorf("unknown operator %q", f.Op)
 }
 
-// text is a value as it is read by the field's type. Below a path there is none: there a text is a JSON string, so that
-// "2" is not the number.
+// text returns a value in the form that the field's type parses. A path has no type: there a text is encoded as a JSON
+// string, so that "2" is not read as a number.
 func (f *Filter) text(value any) (string, error) {
 	switch v := value.(type) {
 	case time.Time:
@@ -122,7 +122,7 @@ func (f *Filter) text(value any) (string, error) {
 			text, err := json.Marshal(value)
 			return string(text), err
 		default:
-			return "", fmt.Errorf("want a text, number, bool or time, got %T", value)
+			return "", fmt.Errorf("expected a text, number, bool or time, got %T", value)
 		}
 	}
 	if f.Op != Like && strings.Contains(f.Field, ".") {
