@@ -24,3 +24,12 @@ func TestAPutAllocatesNothing(t *testing.T) {
 		t.Errorf("a put allocates %v times", allocations)
 	}
 }
+
+// TestStatsAllocateNothing is what lets a node ask many thousand databases every second.
+func TestStatsAllocateNothing(t *testing.T) {
+	db := fiveFields(t, 100, "@sorted")
+	mustExec(t, db, "create collection other (a int @sorted, b text @hash)")
+	if allocations := testing.AllocsPerRun(100, func() { db.Stats() }); allocations > 0 {
+		t.Errorf("the stats of a database allocate %v times", allocations)
+	}
+}

@@ -49,39 +49,52 @@ func (db *DB) planCompact(s *statement) error {
 // go of goes back to the system before Compact returns. Compactions of one database wait for each other. One stops soon
 // after its context has ended or the database takes no more writes: because it closes, is frozen or its disk failed.
 func (db *DB) Compact(ctx context.Context) error {
-	before := db.log.Size()
-	if err := db.compact(ctx); err != nil {
-		return err
-	}
-	if before-db.log.Size() >= leastDead {
-		debug.FreeOSMemory()
-	}
-	return nil
+	_, err := db.compactIf(ctx, func() bool { return true })
+	return err
 }
 
-func (db *DB) compact(ctx context.Context) error {
+// Compacted is what a compact did to the file: its bytes right before the new one took its place, and right after.
+type Compacted struct{ Before, After int64 }
+
+// CompactDue is Compact if a compact is still due once no other compaction is under way. It returns the zero Compacted if
+// none is.
+func (db *DB) CompactDue(ctx context.Context) (Compacted, error) { return db.compactIf(ctx, db.Due) }
+
+func (db *DB) compactIf(ctx context.Context, wanted func() bool) (Compacted, error) {
+	done, err := db.compact(ctx, wanted)
+	if done.Before-done.After >= leastDead {
+		debug.FreeOSMemory()
+	}
+	return done, err
+}
+
+func (db *DB) compact(ctx context.Context, wanted func() bool) (done Compacted, err error) {
 	if err := db.beginRewrite(); err != nil {
-		return err
+		return done, err
 	}
 	defer db.rewrites.Done()
 	select {
 	case db.turn <- struct{}{}:
 	case <-ctx.Done():
-		return query.Stopped(ctx, "waiting for another compact to end")
+		return done, query.Stopped(ctx, "waiting for another compact to end")
 	}
 	defer func() { <-db.turn }()
+	if !wanted() {
+		return done, nil
+	}
 	rw, err := db.log.Rewrite()
 	if err != nil {
-		return err
+		return done, err
 	}
 	defer rw.Abort() // nothing once it is committed
 	if err := db.renewGraphs(ctx); err != nil {
-		return err
+		return done, err
 	}
 	c := &compaction{db: db, ctx: ctx, rewrite: rw}
 	c.emit = func(record []byte) error { return c.append(wal.Image, record) }
 	defer db.copying.Store(0)
-	return c.run()
+	err = c.run()
+	return c.sizes, err
 }
 
 // beginRewrite has Close wait for a rewrite, so that nothing touches the side file once the database is closed.
@@ -106,7 +119,10 @@ type compaction struct {
 	seq     uint64 // the change that the new file is at
 	term    uint64 // of the history that the new file is in
 	blocked int    // segments of the new memory from this one on hold blocks, those before it the image
+	imaged  int64  // bytes of the image that are documents
+	beside  int64  // bytes of the blocks that landed meanwhile
 	graphs  []savedGraph
+	sizes   Compacted
 }
 
 func (c *compaction) run() (err error) {
@@ -115,6 +131,9 @@ func (c *compaction) run() (err error) {
 		return err
 	}
 	c.blocked = len(c.memory.segments)
+	for _, t := range c.tables {
+		c.imaged += t.live
+	}
 	if feed := c.db.opts.Feed; feed != nil {
 		feed.Rewriting(h.Seq)
 		defer func() {
@@ -150,6 +169,9 @@ func (c *compaction) append(kind wal.Kind, record []byte) error {
 	}
 	if err := c.rewrite.Append(kind, record); err != nil {
 		return err
+	}
+	if kind == wal.Block {
+		c.beside += int64(len(record))
 	}
 	c.db.copying.Add(int64(len(record)))
 	if c.rewrite.Size()-c.synced < syncEvery {
@@ -305,8 +327,11 @@ func (c *compaction) swap() error {
 	for _, g := range c.graphs {
 		g.done()
 	}
-	db.space.file = db.log.Size()
-	db.space.rest = db.deadLocked(db.space.file)
+	c.sizes = Compacted{db.space.file, db.log.Size()}
+	db.space.file = c.sizes.After
+	// What died meanwhile another compact takes off: the blocks, less by how much what is live grew.
+	died := c.beside - (db.space.live - c.imaged)
+	db.space.rest = max(0, db.deadLocked(db.space.file)-died)
 	db.lookAgain()
 	if db.opts.Feed != nil {
 		db.opts.Feed.Rewritten(c.memory.segments[c.blocked:])

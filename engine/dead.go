@@ -25,7 +25,7 @@ type space struct {
 	file   int64 // the file, with what is staged
 	live   int64 // the operations that put the documents there are
 	coming int64 // graphs that are being written and not yet whole
-	rest   int64 // what a compact left though it counts as dead
+	rest   int64 // what the latest compact left of its image though it counts as dead
 	look   int64 // at so many bytes that are not live documents it is looked at closely whether a compact is due
 }
 
@@ -38,10 +38,11 @@ func putSize(number uint64, d []byte) int64 {
 // deadLocked is about how much a compact would take off a file of that size. It needs the lock, shared or not.
 func (db *DB) deadLocked(file int64) int64 {
 	live := db.space.live + db.space.coming
-	live += int64(wal.FileHeaderSize + len(appendHead(nil, head{History: db.history, Left: db.left})))
+	var room [512]byte // most fit, so that a node which asks each of many databases allocates nothing
+	live += int64(wal.FileHeaderSize + len(appendHead(room[:0], head{History: db.history, Left: db.left})))
 	for number, t := range db.numbers {
-		live += int64(len(appendSchema(nil, opCreate, number, t.schema)))
-		live += int64(len(appendNumbers(nil, opNext, number, uint64(t.next))))
+		live += int64(len(appendSchema(room[:0], opCreate, number, t.schema)))
+		live += int64(len(appendNumbers(room[:0], opNext, number, uint64(t.next))))
 		for _, x := range t.derived {
 			live += x.kept.filed.Load()
 		}
@@ -50,11 +51,15 @@ func (db *DB) deadLocked(file int64) int64 {
 	return max(0, file-live)
 }
 
-// Due reports whether a compact is due and may begin: more than CompactAt of the file is dead, and more than 16 MiB.
+// Due reports whether a compact is due and may begin: more than CompactAt of the file is dead, and more than 16 MiB. If it is
+// not, Options.Due is called when one becomes due; if it is, not before it has been done.
 func (db *DB) Due() bool {
-	db.mu.RLock()
-	defer db.mu.RUnlock()
-	return db.dueLocked()
+	if db.opts.CompactAt == 0 {
+		return false
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return db.lookLocked()
 }
 
 func (db *DB) dueLocked() bool {
@@ -70,15 +75,20 @@ func (db *DB) dueLocked() bool {
 // numbers. It needs the exclusive lock.
 func (db *DB) watchDead() {
 	s := &db.space
-	if s.file-s.live < s.look {
-		return
+	if s.file-s.live >= s.look && db.lookLocked() {
+		db.opts.Due()
 	}
-	if !db.dueLocked() {
-		s.look = s.file - s.live + lookEvery
-		return
+}
+
+// lookLocked looks closely whether a compact is due and sets when it is looked at again. It needs the exclusive lock.
+func (db *DB) lookLocked() bool {
+	s := &db.space
+	if db.dueLocked() {
+		s.look = math.MaxInt64 // until it has been done
+		return true
 	}
-	s.look = math.MaxInt64 // until it has been done
-	db.opts.Due()
+	s.look = s.file - s.live + lookEvery
+	return false
 }
 
 // lookAgain is watchDead once what kept a compact from being due is over. It needs the exclusive lock.

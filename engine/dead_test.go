@@ -330,3 +330,104 @@ func TestACompactIsCountedAmongTheMemory(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatDiesBesideACompactMakesTheNextOneDue deletes what a compact has already copied.
+func TestWhatDiesBesideACompactMakesTheNextOneDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := crashfs.New(1)
+		due := 0
+		db := inMemory(t, Options{FS: fs, CompactAt: 0.5, Due: func() { due++ }})
+		mustExec(t, db, "create collection c (s text)")
+		putBig(t, db, 1, 620)
+		mustExec(t, db, "del c where id > 300")
+		release := make(chan bool)
+		fs.Hook(func(op crashfs.Op, name string) error {
+			if op == crashfs.Sync && strings.HasSuffix(name, wal.SideSuffix) {
+				<-release
+			}
+			return nil
+		})
+		compacted := make(chan error, 1)
+		go func() {
+			done, err := db.CompactDue(context.Background())
+			if file := db.Stats().FileBytes; done.After != file || done.Before < file+20<<20 {
+				t.Errorf("it says that it made %d bytes of %d, and there are %d", done.After, done.Before, file)
+			}
+			compacted <- err
+		}()
+		synctest.Wait()
+		mustExec(t, db, "del c where id > 2")
+		putBig(t, db, 1, 2)
+		close(release)
+		if err := <-compacted; err != nil {
+			t.Fatal(err)
+		}
+		if s := db.Stats(); due != 2 || !db.Due() || s.DeadBytes < 298*64<<10 {
+			t.Errorf("with %d of %d bytes dead a compact became due %d times, and is %v", s.DeadBytes, s.FileBytes, due, db.Due())
+		}
+		if done, err := db.CompactDue(context.Background()); done == (Compacted{}) || err != nil || db.Stats().DeadBytes > 100 {
+			t.Errorf("the next compact did %v, %v, and left %d bytes dead", done, err, db.Stats().DeadBytes)
+		}
+		if done, err := db.CompactDue(context.Background()); done != (Compacted{}) || err != nil {
+			t.Errorf("a compact that is not due did %v, %v", done, err)
+		}
+	})
+}
+
+// TestACompactThatWaitedForAnotherIsNotDoneAgain: what a client asked for meanwhile is done.
+func TestACompactThatWaitedForAnotherIsNotDoneAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := crashfs.New(1)
+		db := inMemory(t, Options{FS: fs, CompactAt: 0.5})
+		mustExec(t, db, "create collection c (s text)")
+		putBig(t, db, 1, 300)
+		mustExec(t, db, "del c where id > 0")
+		release := make(chan bool)
+		made := 0
+		fs.Hook(func(op crashfs.Op, _ string) error {
+			if op == crashfs.Create {
+				made++
+				<-release
+			}
+			return nil
+		})
+		asked := make(chan error, 1)
+		go func() { asked <- db.Compact(context.Background()) }()
+		synctest.Wait()
+		waited := make(chan Compacted, 1)
+		go func() {
+			done, err := db.CompactDue(context.Background())
+			if err != nil {
+				t.Error(err)
+			}
+			waited <- done
+		}()
+		synctest.Wait()
+		close(release)
+		if err := <-asked; err != nil {
+			t.Fatal(err)
+		}
+		if done := <-waited; done != (Compacted{}) || made != 1 {
+			t.Errorf("it was done again: %v, %d files were made", done, made)
+		}
+	})
+}
+
+// TestACompactThatIsDueNoMoreBecomesDueAgain writes so much more, before a compact that is due has its turn, that it no
+// longer is.
+func TestACompactThatIsDueNoMoreBecomesDueAgain(t *testing.T) {
+	db, due := dueCount(t, 0.5)
+	putBig(t, db, 1, 600)
+	mustExec(t, db, "del c where id > 280")
+	if *due != 1 {
+		t.Fatalf("a compact became due %d times, want once", *due)
+	}
+	putBig(t, db, 1001, 1100)
+	if db.Due() {
+		t.Fatal("a compact is due with less than half of the file dead")
+	}
+	mustExec(t, db, "del c where id > 1050")
+	if *due != 2 || !db.Due() {
+		t.Errorf("a compact became due %d times, want again", *due)
+	}
+}
