@@ -167,6 +167,16 @@ func (s *settings) buffer(name string) int64 {
 	return n
 }
 
+// share reads a number from 0 to below 1.
+func (s *settings) share(name string) float64 {
+	share, err := strconv.ParseFloat(s.c.String(name), 64)
+	if err != nil || !(share >= 0 && share < 1) {
+		s.refuse(name, "a number from 0 to below 1, such as 0.5")
+		return 0
+	}
+	return share
+}
+
 func (s *settings) sync(name string) wal.Policy {
 	policy, err := wal.ParsePolicy(s.c.String(name))
 	if err != nil {

@@ -12,16 +12,19 @@ import (
 )
 
 // peak is the most memory a process has held, in MiB.
-func peak(t *testing.T, p *process) int {
+func peak(t *testing.T, p *process) int { return memoryOf(t, p, "VmHWM:") }
+
+// memoryOf is a line of what the system says of a process's memory, in MiB.
+func memoryOf(t *testing.T, p *process, line string) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	_, rest, _ := strings.Cut(string(text), line)
 	kib, err := strconv.Atoi(strings.Fields(rest + " ?")[0])
 	if err != nil {
-		t.Fatalf("no peak in %s", text)
+		t.Fatalf("no %s in %s", line, text)
 	}
 	return kib >> 10
 }
@@ -103,4 +106,49 @@ func TestADozenUnfinishedBodiesTakeABoundedMemory(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhatAFileHeldInMemoryBeforeACompactionGoesBackToTheSystem updates documents of 96 MB in all, each whole, until the node
+// has compacted their file three times.
+func TestWhatAFileHeldInMemoryBeforeACompactionGoesBackToTheSystem(t *testing.T) {
+	node := startNode(t, t.TempDir(), "--sync", "off", "--replication-buffer", "1")
+	tenant := makeTenant(t, node, "acme")
+	query(t, tenant, "create collection c (s text)")
+	body := `{"s": "` + strings.Repeat("x", 1<<20) + `"}`
+	for range 96 {
+		must(t, 201, "POST", tenant+"/c", body)
+	}
+	updates := 0
+	for round := range 3 {
+		done := func() bool { return metric(t, node, `fenec_compactions_total{result="done"}`) > round }
+		for !done() && metric(t, node, "fenec_compactions_running") == 0 {
+			if updates++; updates > 1000 {
+				t.Fatalf("%d documents of 1 MiB were updated, and their file of 96 is not compacted: %s", updates, node.output())
+			}
+			must(t, 200, "PATCH", fmt.Sprintf("%s/c?id=%d", tenant, 1+updates%96), body)
+		}
+		eventually(t, "the file is compacted", done)
+	}
+	must(t, 200, "GET", node.url()+"/_admin/stats", "") // which measures
+	counted := metric(t, node, "fenec_memory_bytes") >> 20
+	resident := memoryOf(t, node, "VmRSS:")
+	t.Logf("after %d updates %d MiB are resident, %d are counted", updates, resident, counted)
+	if underRace { // which holds on to several times as much
+		return
+	}
+	if most := counted + counted/4 + 96; resident > most {
+		t.Errorf("%d MiB are resident, want %d at most: %d are counted", resident, most, counted)
+	}
+}
+
+// metric is the value of one metric of a node, which has to be a whole number.
+func metric(t *testing.T, node *process, name string) int {
+	t.Helper()
+	text := "\n" + must(t, 200, "GET", node.url()+"/_metrics", "")
+	_, rest, _ := strings.Cut(text, "\n"+name+" ")
+	value, err := strconv.ParseFloat(strings.Fields(rest + " ?")[0], 64)
+	if err != nil {
+		t.Fatalf("no %s in %s", name, text)
+	}
+	return int(value)
 }

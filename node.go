@@ -41,6 +41,9 @@ func nodeCommand() *cli.Command {
 		value("slow-ms", "0", "Log a statement that takes longer than these `MS` milliseconds, without its values. 0 is never."),
 		value("idempotency-ttl", "86400", "Keep the answer of a write under an Idempotency-Key for this `TIME`."),
 		value("replication-buffer", "64", "Keep this many `MIB` of each tenant's changes that compact left out of its file, for those who follow them."),
+	)
+	flags = append(flags, compactFlags()...)
+	flags = append(flags,
 		value("drain", "10", "The `TIME` requests in flight have to finish at shutdown."),
 		boolean("http-read-only", "Refuse every write; the directory need not be writable."),
 		boolean("insecure", "Listen beyond loopback without a data token."),
@@ -53,6 +56,14 @@ func nodeCommand() *cli.Command {
 		Description: nodeHelp,
 		Flags:       flags,
 		Action:      runNode,
+	}
+}
+
+// compactFlags are when a node compacts files by itself.
+func compactFlags() []cli.Flag {
+	return []cli.Flag{
+		value("compact-at", "0.5", "Compact a tenant's file by itself if more than this `SHARE` of it and more than 16 MiB of it is dead. 0 is never."),
+		value("compact-workers", "1", "Compact this `NUMBER` of files at once."),
 	}
 }
 
@@ -76,6 +87,8 @@ func nodeConfig(c *cli.Context) (config node.Config, address string, err error) 
 		Slow:             s.milliseconds("slow-ms"),
 		IdempotencyTTL:   s.wait("idempotency-ttl"),
 		Replication:      s.buffer("replication-buffer"),
+		CompactAt:        s.share("compact-at"),
+		CompactWorkers:   s.count("compact-workers", 1),
 		ReadOnly:         s.boolean("http-read-only"),
 		Insecure:         s.boolean("insecure"),
 		TLSCert:          s.text("tls-cert"),

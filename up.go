@@ -49,8 +49,10 @@ func upCommand() *cli.Command {
 		Name:        "up",
 		Usage:       "Start a router and two nodes here, with a demo tenant",
 		Description: upHelp,
-		Flags:       []cli.Flag{value("listen", "127.0.0.1:8090", "The router's `ADDR`; the nodes take the next two ports, or any where it is 0.")},
-		Action:      runUp,
+		Flags: append(
+			[]cli.Flag{value("listen", "127.0.0.1:8090", "The router's `ADDR`; the nodes take the next two ports, or any where it is 0.")},
+			compactFlags()...),
+		Action: runUp,
 	}
 }
 
@@ -62,6 +64,11 @@ func runUp(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	s := settings{c: c}
+	config := node.Config{CompactAt: s.share("compact-at"), CompactWorkers: s.count("compact-workers", 1)}
+	if s.err != nil {
+		return s.err
+	}
 	// What up prints is for a person who begins; beside it a log only where
 	// something is wrong.
 	keepAwake()
@@ -69,7 +76,7 @@ func runUp(c *cli.Context) error {
 	defer log.close()
 	log.Logger = log.Level(zerolog.WarnLevel)
 	stop := signals(log)
-	local, err := startLocal(addresses, log)
+	local, err := startLocal(addresses, config, log)
 	if err != nil {
 		return err
 	}
@@ -116,10 +123,10 @@ type local struct {
 	listeners []net.Listener
 }
 
-// startLocal opens listeners, nodes and router, or none of them.
-func startLocal(addresses []string, log serverLog) (*local, error) {
+// startLocal opens listeners, nodes and router, or none of them. The nodes are started with config and what up decides.
+func startLocal(addresses []string, config node.Config, log serverLog) (*local, error) {
 	l := &local{}
-	if err := l.open(addresses, log); err != nil {
+	if err := l.open(addresses, config, log); err != nil {
 		for _, n := range l.nodes {
 			n.Shutdown(context.Background()) // it served nothing yet
 		}
@@ -131,7 +138,7 @@ func startLocal(addresses []string, log serverLog) (*local, error) {
 	return l, nil
 }
 
-func (l *local) open(addresses []string, log serverLog) error {
+func (l *local) open(addresses []string, config node.Config, log serverLog) error {
 	for _, address := range addresses {
 		listener, err := listen(address)
 		if err != nil {
@@ -142,18 +149,17 @@ func (l *local) open(addresses []string, log serverLog) error {
 	if err := os.MkdirAll(upData, 0o700); err != nil {
 		return fmt.Errorf("cannot make the data directory: %s", plain(err))
 	}
-	policy := wal.Policy{Every: 250 * time.Millisecond}
 	descriptors := vfs.Descriptors() / (1 + len(upNodes))
+	config.Sync = wal.Policy{Every: 250 * time.Millisecond}
+	config.IdleClose, config.IdleTimeout, config.Drain = 5*time.Minute, time.Minute, upDrain
+	config.Descriptors, config.Version, config.LogLost = descriptors, version, log.lines.lost.Load
 	for _, name := range upNodes {
 		token, err := keptToken(filepath.Join(upData, name+".token"))
 		if err != nil {
 			return err
 		}
-		n, err := node.New(node.Config{
-			Dir: filepath.Join(upData, name), AdminToken: token, Sync: policy,
-			IdleClose: 5 * time.Minute, IdleTimeout: time.Minute, Descriptors: descriptors, Drain: upDrain,
-			Version: version, Log: log.With().Str("node", name).Logger(), LogLost: log.lines.lost.Load,
-		})
+		config.Dir, config.AdminToken, config.Log = filepath.Join(upData, name), token, log.With().Str("node", name).Logger()
+		n, err := node.New(config)
 		if err != nil {
 			return err
 		}

@@ -107,6 +107,9 @@ func (n *Node) adminStats(r *http1.Request, _ string) http1.Answer {
 	body = appendNumber(append(body, ','), "open", int64(open))
 	body = appendNumber(append(body, ','), "disk_bytes", disk)
 	body = appendNumber(append(body, ','), "memory_bytes", n.budget.held())
+	body = appendNumber(append(body, ','), "dead_bytes", n.budget.dead.Load())
+	running, _ := n.compactor.counts()
+	body = appendNumber(append(body, ','), "compacting", int64(running))
 	return http1.Answer{Status: 200, Headers: http1.JSON, Body: append(body, '}')}
 }
 
@@ -171,6 +174,8 @@ func (n *Node) adminOpen(r *http1.Request, _ string) http1.Answer {
 		seq, _ := t.db.Position()
 		text := append([]byte(`{"name":`), doc.AppendQuoted(nil, []byte(t.name))...)
 		text = appendNumber(append(text, ','), "memory_bytes", n.measure(t))
+		text = appendNumber(append(text, ','), "file_bytes", t.file.Load())
+		text = appendNumber(append(text, ','), "dead_bytes", t.dead.Load())
 		text = strconv.AppendBool(append(text, `,"frozen":`...), t.db.Frozen())
 		text = append(text, `,"role":"primary","seq":`...)
 		text = append(strconv.AppendUint(text, seq, 10), '}')

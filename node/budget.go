@@ -8,7 +8,7 @@ import (
 )
 
 // reservedDescriptors is what is kept for the rest of the process: the listener, the lock, the log, the poller, and side
-// files of compactions and images.
+// files of compactions and images. Compactions beyond one at a time have one more each.
 const reservedDescriptors = 24
 
 // leastShare is what connections and open tenants have at least, however few descriptors there are.
@@ -24,12 +24,21 @@ type budget struct {
 
 	open   atomic.Int64 // tenants open or being opened
 	memory atomic.Int64 // bytes the open tenants held when last measured
+	files  atomic.Int64 // bytes of their files, likewise
+	dead   atomic.Int64 // those of the files that a compact would take off
 
 	bodies *http1.Budget // of requests
 }
 
 // held is how many bytes the node holds: the open tenants, and what has come of requests.
 func (b *budget) held() int64 { return b.memory.Load() + b.bodies.Used() }
+
+// count puts what a tenant holds in the place of what it held when last measured.
+func (b *budget) count(t *tenant, memory, file, dead int64) {
+	b.memory.Add(memory - t.memory.Swap(memory))
+	b.files.Add(file - t.file.Swap(file))
+	b.dead.Add(dead - t.dead.Swap(dead))
+}
 
 // share is what one use of memory may take beside the open tenants: most, or a quarter of --max-memory where that is less,
 // but always the longest body.
@@ -48,7 +57,7 @@ func newBudget(c Config) budget {
 	if descriptors == 0 {
 		descriptors = vfs.Descriptors()
 	}
-	free := int64(descriptors - reservedDescriptors)
+	free := int64(descriptors - reservedDescriptors - max(c.compactors()-1, 0))
 	refusals := http1.Refusals(int(free))
 	free -= int64(refusals)
 	streams := min(int64(c.MaxStreams), max(free/8, leastShare))

@@ -39,6 +39,8 @@ type Config struct {
 	Slow             time.Duration // a statement that takes longer is logged
 	Replication      int64         // bytes of changes that a tenant's file holds no more and are kept; 64 MiB where zero
 	IdempotencyTTL   time.Duration // the answer of a write under an Idempotency-Key is kept so long; a day where zero
+	CompactAt        float64       // the share of a tenant's file that must be dead for it to be compacted; never if zero
+	CompactWorkers   int           // how many are compacted at once; 1 if zero
 
 	ReadOnly bool // refuse every write; the directory need not be writable
 	Insecure bool // listen beyond loopback without a data token
@@ -77,6 +79,9 @@ func (c Config) withDefaults() Config {
 	if c.Changes == 0 {
 		c.Changes = defaultBehind
 	}
+	if c.CompactWorkers == 0 {
+		c.CompactWorkers = 1
+	}
 	if c.Replication == 0 {
 		c.Replication = replication.DefaultKeep
 	}
@@ -101,6 +106,10 @@ func (c *Config) Validate(listen string) error {
 		return errors.New("--http-max-streams is negative")
 	case c.Changes < 0:
 		return errors.New("--changes is negative")
+	case !(c.CompactAt >= 0 && c.CompactAt < 1):
+		return errors.New("--compact-at is not a share from 0 to below 1")
+	case c.CompactWorkers < 0:
+		return errors.New("--compact-workers is negative")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key go together: one of them is missing")
 	case c.AdminToken != "" && c.AdminToken == c.DataToken:
@@ -115,6 +124,14 @@ func (c *Config) Validate(listen string) error {
 			"set --http-token, or --insecure to allow it", listen)
 	}
 	return nil
+}
+
+// compactors is how many goroutines compact files.
+func (c *Config) compactors() int {
+	if c.CompactAt == 0 || c.ReadOnly {
+		return 0
+	}
+	return c.CompactWorkers
 }
 
 // isLoopback tells whether an address is reachable from this machine only. A name other than localhost is taken to be
@@ -142,6 +159,7 @@ func (n *Node) engineOptions(tenant string) (engine.Options, *replication.Feed) 
 	return engine.Options{
 		FS: n.fs, Clock: n.config.Clock, Sync: n.config.Sync, ReadOnly: n.config.ReadOnly,
 		StatementTimeout: n.config.StatementTimeout, KeyTTL: n.config.IdempotencyTTL,
+		CompactAt: n.config.CompactAt, Due: func() { n.compactor.want(tenant) },
 		Slow: n.config.Slow, Feed: feed, Log: log,
 	}, feed
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"math"
 	"net/netip"
 	"strings"
 	"testing"
@@ -38,6 +39,11 @@ func TestConfigIsChecked(t *testing.T) {
 		"a negative number of streams":             {Config{Dir: "d", MaxStreams: -1}, "127.0.0.1:1", "negative"},
 		"a negative number of changes":             {Config{Dir: "d", Changes: -1}, "127.0.0.1:1", "negative"},
 		"a negative number of connections":         {Config{Dir: "d", MaxConnections: -1}, "127.0.0.1:1", "negative"},
+		"a share past the whole file":              {Config{Dir: "d", CompactAt: 1}, "127.0.0.1:1", "--compact-at"},
+		"a share below nothing":                    {Config{Dir: "d", CompactAt: -0.1}, "127.0.0.1:1", "--compact-at"},
+		"a share that is no number":                {Config{Dir: "d", CompactAt: math.NaN()}, "127.0.0.1:1", "--compact-at"},
+		"nearly the whole file":                    {Config{Dir: "d", CompactAt: 0.999}, "127.0.0.1:1", ""},
+		"a negative number of compactions":         {Config{Dir: "d", CompactWorkers: -1}, "127.0.0.1:1", "--compact-workers"},
 		"loopback mapped into version 6 is it too": {Config{Dir: "d"}, "[::ffff:127.0.0.1]:1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -279,7 +279,10 @@ func TestStreamsAreCountedApart(t *testing.T) {
 // inBubble runs a test of a node in virtual time, with pipes for connections.
 func inBubble(t *testing.T, c Config, test func(r *running)) {
 	synctest.Test(t, func(t *testing.T) {
-		c.Dir, c.AdminToken = "/data", adminToken
+		c.AdminToken = adminToken
+		if c.File == "" {
+			c.Dir = "/data"
+		}
 		n, err := New(c)
 		if err != nil {
 			t.Fatal(err)

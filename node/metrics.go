@@ -34,6 +34,16 @@ func newMetrics(n *Node) *metricSet {
 	gauge("fenec_tenants_open_max", func() float64 { return float64(n.budget.tenants) })
 	gauge("fenec_memory_bytes", func() float64 { return float64(n.budget.held()) })
 	gauge("fenec_memory_max_bytes", func() float64 { return float64(n.budget.ceiling) })
+	gauge("fenec_file_bytes", func() float64 { return float64(n.budget.files.Load()) })
+	gauge("fenec_dead_bytes", func() float64 { return float64(n.budget.dead.Load()) })
+	gauge("fenec_compactions_running", func() float64 {
+		running, _ := n.compactor.counts()
+		return float64(running)
+	})
+	gauge("fenec_compactions_waiting", func() float64 {
+		_, waiting := n.compactor.counts()
+		return float64(waiting)
+	})
 	gauge("fenec_log_lines_lost_total", func() float64 { return float64(n.config.LogLost()) })
 	gauge("fenec_body_bytes", func() float64 { return float64(n.budget.bodies.Used()) })
 	gauge("fenec_body_max_bytes", func() float64 { return float64(n.budget.bodies.Max()) })

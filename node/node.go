@@ -17,12 +17,13 @@
 //	registryShard.mu  the map of some of the open tenants being copied
 //	refusals.mu       the tenants that could not be opened lately
 //	streams.mu        the live queries of a tenant
+//	compactor.mu      the tenants that wait to be compacted; taken under a database's lock
 //
 // A live query (stream) is the goroutine of its connection, in its tenant for as long as it is open. It waits for the
 // feed, which wakes it as a block lands, and for its client to leave; the tenant and the node wake it to have it end.
 //
-// The goroutines are the connection loop's, which ends with Serve, and one that closes idle tenants and one that deletes
-// expired documents, which Shutdown stops and waits for.
+// The goroutines are the connection loop's, which ends with Serve, and one that closes idle tenants, one that deletes
+// expired documents and those of the compactor, which Shutdown stops and waits for.
 package node
 
 import (
@@ -62,6 +63,7 @@ type Node struct {
 	revisions revisions
 	refusals  refusals
 	budget    budget
+	compactor compactor
 
 	maxClaims int64 // held at a time
 
@@ -85,6 +87,7 @@ func New(c Config) (*Node, error) {
 	n.revisions.init()
 	n.budget = newBudget(c)
 	n.metrics = newMetrics(n)
+	n.compactor.init(n)
 	n.server = &http1.Server{
 		Handler: handler{n}, MaxConnections: n.budget.connections, Refusals: n.budget.refusals,
 		IdleTimeout: c.IdleTimeout, Bodies: n.budget.bodies, Log: c.Log, Trusts: n.fromRouter,
@@ -108,6 +111,9 @@ func New(c Config) (*Node, error) {
 	}
 	n.stopped.Go(func() { n.every(sweepEvery, n.sweep) })
 	n.stopped.Go(func() { n.every(expireEvery, n.expire) })
+	for range n.config.compactors() {
+		n.stopped.Go(n.compactor.work)
+	}
 	return n, nil
 }
 
@@ -192,6 +198,7 @@ func (n *Node) serveFile(file string) error {
 		return errors.Join(fmt.Errorf("cannot open %s: %s%s", file, vfs.Reason(err), hint), n.unlock())
 	}
 	n.single = n.newTenant("", db, feed)
+	n.compactIfDue(n.single)
 	return nil
 }
 
@@ -219,6 +226,7 @@ func (n *Node) Shutdown(ctx context.Context) error { return n.shutdown(ctx) }
 func (n *Node) end(ctx context.Context) error {
 	n.stopping.Store(true)
 	close(n.stop)
+	n.compactor.stop()
 	n.eachOpen(func(t *tenant) { t.streams.hurry() })
 	err := n.server.Shutdown(ctx)
 	n.stopped.Wait()

@@ -29,6 +29,8 @@ type tenant struct {
 	uses   atomic.Int64 // requests in it, and closing once it is being closed
 	last   atomic.Int64 // when the last request left, in nanoseconds of the node's clock
 	memory atomic.Int64 // bytes it held when last measured
+	file   atomic.Int64 // bytes of its file, likewise
+	dead   atomic.Int64 // those of the file that a compact would take off
 	hold   atomic.Pointer[hold]
 
 	gone chan struct{} // closed when the tenant is to be closed though in use: what streams from it ends
@@ -127,6 +129,7 @@ func (n *Node) acquireLocked(name string) (*tenant, error) {
 func (n *Node) register(t *tenant) {
 	n.registry.put(t)
 	n.metrics.opened.Inc()
+	n.compactIfDue(t)
 }
 
 // openLocked opens a tenant's file, closing others where descriptors or memory are short. It needs the gate.
@@ -187,19 +190,21 @@ func (n *Node) closeTenant(t *tenant) error {
 		n.budget.open.Add(-1)
 		n.metrics.closed.Inc()
 	}
-	n.budget.memory.Add(-t.memory.Swap(0))
+	n.budget.count(t, 0, 0, 0)
 	err := t.db.Close()
+	n.compactor.forget(t.name) // it is due no more
 	if err != nil {
 		n.log.Error().Str("tenant", t.name).Err(err).Msg("closing a tenant failed")
 	}
 	return err
 }
 
-// measure asks the engine what the tenant holds and keeps the node's sum. It answers the bytes.
+// measure asks the engine what the tenant holds and keeps the node's sums. It returns the bytes of memory.
 func (n *Node) measure(t *tenant) int64 {
-	now := t.db.Stats().MemoryBytes + t.feed.Bytes()
-	n.budget.memory.Add(now - t.memory.Swap(now))
-	return now
+	s := t.db.Stats()
+	memory := s.MemoryBytes + t.feed.Bytes()
+	n.budget.count(t, memory, s.FileBytes, s.DeadBytes)
+	return memory
 }
 
 func (n *Node) path(name string) string { return filepath.Join(n.dir, name+fileSuffix) }

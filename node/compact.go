@@ -1,0 +1,332 @@
+package node
+
+import (
+	"container/list"
+	"context"
+	"sync"
+	"time"
+
+	"fenec/engine"
+	"fenec/engine/fail"
+	"fenec/internal/vfs"
+
+	"github.com/VictoriaMetrics/metrics"
+	"github.com/rs/zerolog"
+)
+
+const (
+	// firstRetry is how long a compaction that failed or had no room is put off; each further time twice as long, up to
+	// lastRetry.
+	firstRetry = time.Minute
+	lastRetry  = time.Hour
+	// copyMargin is added to a sixteenth of the live bytes as what the disk must have free beside the copy of them: what
+	// the tenant writes meanwhile is in both files.
+	copyMargin = 1 << 20
+)
+
+// compactor compacts the files of open tenants that have become due, in the order they did, a few at a time. A database
+// reports that it is due as it becomes so (engine.Options.Due), and a node looks once as it opens one, so nothing visits
+// the tenants to find out.
+//
+// A tenant that is closed before its turn is forgotten. It is due again when it is next opened, and is not opened for a
+// compaction: what is dead in a closed file costs disk space only, while opening one reads it whole and may close tenants
+// that are in use. A tenant that waits for its turn may be closed; one that is being compacted is in use.
+//
+// A compaction ends early if its tenant is closed or deleted, or the node stops; the engine itself ends one of a tenant
+// that is frozen, and reports that it is due again at the thaw.
+type compactor struct {
+	node *Node
+	ctx  context.Context // ends the compactions under way
+	end  context.CancelFunc
+
+	// mu is held for nothing else and taken last: want is called under a database's lock.
+	mu       sync.Mutex
+	wake     sync.Cond // a task is in the queue, or the compactor has ended
+	tasks    map[string]*compactTask
+	queue    list.List // of *compactTask
+	running  int
+	reserved int64 // bytes that the compactions under way may write
+	ended    bool
+
+	results map[compactResult]*metrics.Counter
+	taken   *metrics.Counter // bytes taken off files
+}
+
+// compactTask is a tenant that is due: in the queue, being compacted, or put off.
+type compactTask struct {
+	name    string
+	queued  *list.Element // nil if it is not in the queue
+	running bool
+	again   bool // it became due while it was being compacted
+	retry   *time.Timer
+	tries   int // that failed or had no room, in a row
+	last    compactResult
+}
+
+// compactResult is how a compaction ended, as the metrics call it.
+type compactResult string
+
+const (
+	compactNone    compactResult = "" // there was nothing to do
+	compactDone    compactResult = "done"
+	compactFailed  compactResult = "failed"
+	compactStopped compactResult = "stopped"
+	compactNoRoom  compactResult = "no_room"
+)
+
+func (c *compactor) init(n *Node) {
+	c.node = n
+	c.ctx, c.end = context.WithCancel(context.Background())
+	c.wake.L = &c.mu
+	c.tasks = map[string]*compactTask{}
+	c.results = map[compactResult]*metrics.Counter{}
+	for _, r := range []compactResult{compactDone, compactFailed, compactStopped, compactNoRoom} {
+		c.results[r] = n.metrics.set.NewCounter(`fenec_compactions_total{result="` + string(r) + `"}`)
+	}
+	c.taken = n.metrics.set.NewCounter("fenec_compacted_bytes_total")
+}
+
+// compactIfDue queues a tenant that has just been opened if it is due. Requests must find the tenant already.
+func (n *Node) compactIfDue(t *tenant) {
+	if t.db.Due() {
+		n.compactor.want(t.name)
+	}
+}
+
+// want queues a tenant that is due. It only takes the compactor's lock.
+func (c *compactor) want(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	task := c.tasks[name]
+	switch {
+	case c.ended:
+	case task == nil:
+		task = &compactTask{name: name}
+		c.tasks[name] = task
+		c.enqueueLocked(task)
+	case task.running:
+		task.again = true
+	}
+}
+
+func (c *compactor) enqueueLocked(task *compactTask) {
+	task.queued = c.queue.PushBack(task)
+	c.wake.Signal()
+}
+
+// forget drops a tenant that has been closed.
+func (c *compactor) forget(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if task := c.tasks[name]; task != nil {
+		c.dropLocked(task)
+	}
+}
+
+func (c *compactor) dropLocked(task *compactTask) {
+	if c.tasks[task.name] == task {
+		delete(c.tasks, task.name)
+	}
+	if task.queued != nil {
+		c.queue.Remove(task.queued)
+		task.queued = nil
+	}
+	if task.retry != nil {
+		task.retry.Stop()
+	}
+}
+
+// stop ends the compactions under way and starts no more. The node waits for the workers.
+func (c *compactor) stop() {
+	c.end()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	for _, task := range c.tasks {
+		c.dropLocked(task)
+	}
+	c.wake.Broadcast()
+}
+
+// counts returns how many compactions are under way and how many tenants wait for one.
+func (c *compactor) counts() (running, waiting int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.running, len(c.tasks) - c.running
+}
+
+// work compacts one tenant after the other until the compactor has ended.
+func (c *compactor) work() {
+	for task := c.next(); task != nil; task = c.next() {
+		c.serve(task)
+	}
+}
+
+// next blocks until there is a task and takes it out of the queue. It is nil once the compactor has ended.
+func (c *compactor) next() *compactTask {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.queue.Len() == 0 && !c.ended {
+		c.wake.Wait()
+	}
+	if c.ended {
+		return nil
+	}
+	task := c.queue.Remove(c.queue.Front()).(*compactTask)
+	task.queued, task.running = nil, true
+	c.running++
+	return task
+}
+
+// serve compacts the tenant of a task if it is open, and holds it open meanwhile.
+func (c *compactor) serve(task *compactTask) {
+	t := c.node.single
+	if t == nil {
+		t = c.node.registry.get(task.name)
+	}
+	if t == nil || !t.enter() {
+		c.settle(task, compactNone)
+		return
+	}
+	defer t.leave() // which is no use of the tenant: it may be closed for being idle at once
+	c.settle(task, c.compact(task, t))
+}
+
+// settle ends a turn of a task: it is put off, queued again or dropped.
+func (c *compactor) settle(task *compactTask, result compactResult) {
+	if result != compactNone {
+		c.results[result].Inc()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	again := task.again
+	task.running, task.again, task.last = false, false, result
+	c.running--
+	switch {
+	case c.tasks[task.name] != task: // forgotten meanwhile
+	case result == compactFailed, result == compactNoRoom:
+		delay := lastRetry
+		if d := firstRetry << min(task.tries, 30); d < lastRetry {
+			delay = d
+		}
+		task.tries++
+		task.retry = time.AfterFunc(delay, func() { c.retry(task) })
+	case again:
+		task.tries = 0
+		c.enqueueLocked(task)
+	default:
+		c.dropLocked(task)
+	}
+}
+
+// retry queues a task that was put off.
+func (c *compactor) retry(task *compactTask) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tasks[task.name] == task {
+		task.retry = nil
+		c.enqueueLocked(task)
+	}
+}
+
+// compact compacts the file of a tenant that the caller is in.
+func (c *compactor) compact(task *compactTask, t *tenant) compactResult {
+	if !t.db.Due() {
+		return compactNone
+	}
+	s := t.db.Stats()
+	live := s.FileBytes - s.DeadBytes
+	need := live + live/16 + copyMargin
+	free, err := c.node.fs.Free(c.node.dir)
+	if err != nil {
+		return c.failed(task, err)
+	}
+	if !c.reserve(need, free) {
+		return c.noRoom(task, need, free)
+	}
+	defer c.release(need)
+	began := time.Now()
+	done, err := c.run(t)
+	switch {
+	case err == nil && done == (engine.Compacted{}): // somebody's `compact` came first, or the tenant is frozen
+		return compactNone
+	case err == nil:
+	case c.ctx.Err() != nil, isStopped(err):
+		return compactStopped
+	case vfs.IsFull(err), fail.KindOf(err) == fail.Full:
+		return c.noRoom(task, need, free)
+	default:
+		return c.failed(task, err)
+	}
+	c.taken.AddInt64(max(0, done.Before-done.After))
+	c.node.measure(t)
+	c.event(c.node.log.Info(), task).Int64("before", done.Before).Int64("after", done.After).Dur("ms", time.Since(began)).
+		Msg("a file was compacted")
+	return compactDone
+}
+
+// run compacts until the tenant is to be closed or the node stops.
+func (c *compactor) run(t *tenant) (engine.Compacted, error) {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	ctx, cancel := context.WithCancel(c.ctx)
+	defer cancel()
+	watching.Go(func() {
+		select {
+		case <-t.gone:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return t.db.CompactDue(ctx)
+}
+
+// isStopped reports whether a compaction ended with err because it was canceled or its tenant takes no more writes.
+func isStopped(err error) bool {
+	switch fail.KindOf(err) {
+	case fail.Canceled, fail.Frozen, fail.Closed:
+		return true
+	}
+	return false
+}
+
+// reserve sets so many bytes of the disk aside if it has them free beside what the other compactions may still write.
+func (c *compactor) reserve(need, free int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if free-c.reserved < need {
+		return false
+	}
+	c.reserved += need
+	return true
+}
+
+func (c *compactor) release(need int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reserved -= need
+}
+
+// noRoom and failed log a trouble when it begins, not at each try.
+func (c *compactor) noRoom(task *compactTask, need, free int64) compactResult {
+	if task.last != compactNoRoom {
+		c.event(c.node.log.Warn(), task).Int64("need", need).Int64("free", free).
+			Msg("a file is not compacted: the disk has no room for the copy; it is tried again until it has")
+	}
+	return compactNoRoom
+}
+
+func (c *compactor) failed(task *compactTask, err error) compactResult {
+	if task.last != compactFailed {
+		c.event(c.node.log.Error(), task).Err(err).Msg("compacting a file failed; it is tried again")
+	}
+	return compactFailed
+}
+
+// event names the tenant of a task, which a node over one file has no name for.
+func (c *compactor) event(e *zerolog.Event, task *compactTask) *zerolog.Event {
+	if task.name == "" {
+		return e
+	}
+	return e.Str("tenant", task.name)
+}
