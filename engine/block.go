@@ -192,7 +192,7 @@ func (db *DB) replay(kind wal.Kind, data []byte, from, to int) error {
 		db.beginFeed()
 	}
 	before, version := db.seq, db.version
-	if err := db.apply(kind, data, from, to, last); err != nil {
+	if err := db.applyRecord(kind, data, from, to, last); err != nil {
 		return err
 	}
 	if kind == wal.Block {
@@ -200,75 +200,6 @@ func (db *DB) replay(kind wal.Kind, data []byte, from, to int) error {
 			Before: before, After: db.seq, Segment: last, Memory: data[:to], Start: from - wal.HeaderSize,
 			Schemas: db.version != version,
 		})
-	}
-	return nil
-}
-
-// apply makes a record of segment, which lies in data, part of the state: the one function that turns records into
-// tables, for a file being opened and for an image being checked. Indexes are not built yet and need no care.
-func (db *DB) apply(kind wal.Kind, data []byte, from, to, segment int) error {
-	var seq uint64
-	if kind == wal.Block {
-		if to-from < blockHead {
-			return fail.New(fail.Damaged, "a block is cut short")
-		}
-		seq = binary.LittleEndian.Uint64(data[from:])
-		from += blockHead
-	}
-	changes := uint64(0)
-	var t *table
-	err := operations(data, from, to, func(o *operation) error {
-		changes++
-		if t == nil || t.number != o.Table {
-			t = db.numbers[o.Table]
-		}
-		return db.applyOne(o, &t, segment)
-	})
-	if err != nil || kind != wal.Block {
-		return err
-	}
-	if db.seq += changes; db.seq != seq {
-		return fail.New(fail.Damaged, "a block says it ends at change %d where the file counts %d", seq, db.seq)
-	}
-	return nil
-}
-
-// applyOne applies o, whose table, where it has one, is *t.
-func (db *DB) applyOne(o *operation, t **table, segment int) error {
-	switch o.Op {
-	case opHead:
-		if db.history != (history{}) || o.Head.Tables > maxTables {
-			return fail.New(fail.Damaged, "the head of the image comes twice or counts %d collections", o.Head.Tables)
-		}
-		db.seq, db.counted, db.left = o.Head.Seq, o.Head.Tables, o.Head.Left
-		db.setHistory(o.Head.History)
-		return nil
-	case opCreate:
-		if db.numbers[o.Table] != nil || db.tables[o.Schema.Name] != nil {
-			return fail.New(fail.Damaged, "collection %s begins twice", o.Schema.Name)
-		}
-		*t = db.addTable(o.Table, o.Schema)
-		return nil
-	}
-	if *t == nil {
-		return fail.New(fail.Damaged, "operation %d names collection number %d, which there is not", o.Op, o.Table)
-	}
-	switch o.Op {
-	case opDrop:
-		db.removeTable(*t)
-		*t = nil
-	case opSchema:
-		if o.Schema.Name != (*t).schema.Name {
-			return fail.New(fail.Damaged, "collection %s gets the schema of %s", (*t).schema.Name, o.Schema.Name)
-		}
-		(*t).follow(o.Schema)
-		db.version++
-	case opPut:
-		(*t).load(o.Doc, makeRef(segment, o.At))
-	case opDelete:
-		(*t).unload(int64(o.N))
-	case opNext:
-		(*t).next = int64(o.N)
 	}
 	return nil
 }

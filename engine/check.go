@@ -142,7 +142,7 @@ func (c *checker) place(offset int64, payload []byte) (segment, at int) {
 func (c *checker) take(o *operation, segment int) error {
 	t := c.db.numbers[o.Table]
 	switch {
-	case t == nil && !c.broken: // applyOne says what is wrong with it
+	case t == nil && !c.broken: // apply says what is wrong with it
 	case o.Op == opPut && t == nil:
 		c.report.Lost++
 		return nil
@@ -160,7 +160,7 @@ func (c *checker) take(o *operation, segment int) error {
 	case o.Op != opHead && t == nil:
 		return nil
 	}
-	return c.db.applyOne(o, &t, segment)
+	return c.db.apply(o, t, segment, nil)
 }
 
 // supersede lets the collection go that has the name another begins with: its end was in a damaged record.

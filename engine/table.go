@@ -56,22 +56,6 @@ func (db *DB) removeTable(t *table) {
 	db.tx.asked = nil
 }
 
-// load is a document of the file, before there are indexes.
-func (t *table) load(d doc.Document, ref uint64) {
-	id := d.ID()
-	if old, had := t.ids.Set(id, ref); had {
-		t.lives(t.memory.document(old), -1)
-	}
-	t.lives(d, 1)
-	t.take(id)
-}
-
-func (t *table) unload(id int64) {
-	if old, had := t.ids.Delete(id); had {
-		t.lives(t.memory.document(old), -1)
-	}
-}
-
 // lives counts the operation that put d among what is live, or with sign -1 out of it.
 func (t *table) lives(d doc.Document, sign int64) {
 	n := sign * putSize(t.number, d)
@@ -79,10 +63,13 @@ func (t *table) lives(d doc.Document, sign int64) {
 	t.db.space.live += n
 }
 
+// moves reports whether a document of that id moves the counter.
+func (t *table) moves(id int64) bool { return t.next != 0 && id >= t.next }
+
 // take moves the counter past id.
 func (t *table) take(id int64) {
 	switch {
-	case t.next == 0 || id < t.next:
+	case !t.moves(id):
 	case id == math.MaxInt64:
 		t.next = 0
 	default:
@@ -118,18 +105,19 @@ func (t *table) Ascend(from int64, fn func(doc.Document) bool) {
 
 // put makes the document at ref the one of its id and returns the ref it replaces. The built indexes follow.
 func (t *table) put(id int64, ref uint64) (old uint64, had bool) {
-	old, had = t.ids.Get(id)
 	d := t.memory.document(ref)
-	var before doc.Document
-	if had {
-		before = t.memory.document(old)
-		t.lives(before, -1)
-	}
 	t.lives(d, 1)
 	t.tell(id)
-	if len(t.derived) == 0 {
-		t.ids.Set(id, ref)
+	if !t.indexed() {
+		if old, had = t.ids.Set(id, ref); had {
+			t.lives(t.memory.document(old), -1)
+		}
 		return old, had
+	}
+	var before doc.Document
+	if old, had = t.ids.Get(id); had {
+		before = t.memory.document(old)
+		t.lives(before, -1)
 	}
 	if t.ttl != nil {
 		t.moveEnd(before, d)
@@ -148,6 +136,16 @@ func (t *table) put(id int64, ref uint64) (old uint64, had bool) {
 		}
 	}
 	return old, had
+}
+
+// indexed reports whether an index of t is built.
+func (t *table) indexed() bool {
+	for _, x := range t.derived {
+		if x.there() != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // sameValue tells that an index need not move.

@@ -32,6 +32,7 @@ type tx struct {
 	undo           *undoLog
 	asked          *table // the table last asked for by name
 
+	op      operation // the one being applied
 	built   *building // the index the statement declares, built beside the database
 	touched []touch   // documents put by the statement under way, for the unique indexes to judge
 }
@@ -67,7 +68,7 @@ func (x *tx) end() {
 	if x.undo != nil {
 		x.rollback()
 	}
-	x.built = nil
+	x.built, x.op.Schema, x.op.Doc = nil, nil, nil
 	x.forgetTouched()
 }
 
@@ -113,11 +114,12 @@ func (x *tx) enterHistory() {
 	}
 }
 
-// count says that one more change is in the block.
-func (x *tx) count() {
+// apply makes x.op, whose bytes the block ends with and whose collection is t, one more change of the block.
+func (x *tx) apply(t *table) error {
 	x.enterHistory()
 	x.changes++
 	x.db.seq++
+	return x.db.apply(&x.op, t, x.segment, x.undo)
 }
 
 // fits refuses a block that would pass maxBlock with n more bytes.
@@ -175,13 +177,12 @@ func (x *tx) Put(name string, d doc.Document) error {
 	*s = binary.AppendUvarint(*s, t.number)
 	at := len(*s)
 	*s = append(*s, d...)
-	id := d.ID()
-	c := change{table: t, id: id}
-	c.old, c.had = t.put(id, makeRef(x.segment, at))
-	x.undo.changes = append(x.undo.changes, c)
-	x.count()
+	x.op.Op, x.op.Doc, x.op.At = opPut, d, at
+	if err := x.apply(t); err != nil {
+		return err
+	}
 	if len(t.derived) > 0 {
-		x.touched = append(x.touched, touch{t, id})
+		x.touched = append(x.touched, touch{t, d.ID()})
 	}
 	return nil
 }
@@ -192,15 +193,13 @@ func (x *tx) Delete(name string, id int64) error {
 		return err
 	}
 	t := x.table(name)
-	c := change{table: t, id: id}
-	if c.old, c.had = t.remove(id); !c.had {
+	if _, there := t.ids.Get(id); !there {
 		return nil
 	}
 	s := &x.db.memory.segments[x.segment]
 	*s = appendNumbers(*s, opDelete, t.number, uint64(id))
-	x.undo.changes = append(x.undo.changes, c)
-	x.count()
-	return nil
+	x.op.Op, x.op.N = opDelete, uint64(id)
+	return x.apply(t)
 }
 
 // EndStatement judges the unique values of what the statement wrote.
@@ -298,22 +297,17 @@ func (x *tx) CreateCollection(s *doc.Schema) error {
 	if counted == maxTables {
 		return fail.New(fail.TooLarge, "no more collections can be made in this database: it has had %d", counted)
 	}
-	t := x.db.addTable(counted+1, s.Clone())
-	x.append(appendSchema(nil, opCreate, t.number, t.schema))
-	x.schemaChanged(func() {
-		x.db.removeTable(t)
-		x.db.counted = counted
-	})
-	return nil
+	x.op.Op, x.op.Table, x.op.Schema = opCreate, counted+1, s.Clone()
+	x.append(appendSchema(nil, opCreate, x.op.Table, x.op.Schema))
+	return x.apply(nil)
 }
 
 // DropCollection ends a collection and every document in it.
 func (x *tx) DropCollection(name string) error {
 	t := x.table(name)
-	x.db.removeTable(t)
 	x.append(binary.AppendUvarint([]byte{opDrop}, t.number))
-	x.schemaChanged(func() { x.db.insertTable(t) })
-	return nil
+	x.op.Op = opDrop
+	return x.apply(t)
 }
 
 // CreateIndex declares an index on a field or path. Documents that already share a unique value refuse it; those whose time
@@ -333,7 +327,9 @@ func (x *tx) CreateIndex(ctx context.Context, name, on string, declared doc.Inde
 	} else {
 		built = nil
 	}
-	x.follow(t, s)
+	if err := x.follow(t, s); err != nil {
+		return err
+	}
 	if declared.Kind != doc.IndexUnique {
 		return nil
 	}
@@ -375,20 +371,14 @@ func (x *tx) dropGone(ctx context.Context, t *table) error {
 // AlterCollection gives a collection another schema. No document is touched: the schema says where in them its fields
 // are.
 func (x *tx) AlterCollection(s *doc.Schema) error {
-	x.follow(x.table(s.Name), s)
-	return nil
+	return x.follow(x.table(s.Name), s)
 }
 
 // follow makes s the schema of t.
-func (x *tx) follow(t *table, s *doc.Schema) {
-	before := t.schema
-	t.follow(s)
-	x.db.version++
+func (x *tx) follow(t *table, s *doc.Schema) error {
 	x.append(appendSchema(nil, opSchema, t.number, s))
-	x.schemaChanged(func() {
-		t.follow(before)
-		x.db.version++
-	})
+	x.op.Op, x.op.Schema = opSchema, s
+	return x.apply(t)
 }
 
 // distinct refuses where two of the documents ids lists and get finds share a value.
@@ -418,11 +408,6 @@ func (x *derived) alone(get lookup, id int64) error {
 		return errTaken(x, v, other)
 	}
 	return nil
-}
-
-func (x *tx) schemaChanged(back func()) {
-	x.undo.changes = append(x.undo.changes, change{other: back})
-	x.count()
 }
 
 // reader is the query.Reader of a database, under its lock.

@@ -54,6 +54,13 @@ func (u *undoLog) run() {
 	}
 }
 
+// schema adds what puts a schema change back. It does nothing if u is nil.
+func (u *undoLog) schema(back func()) {
+	if u != nil {
+		u.changes = append(u.changes, change{other: back})
+	}
+}
+
 func (u *undoLog) reset() {
 	clear(u.changes)
 	clear(u.nexts)
