@@ -145,7 +145,7 @@ const documentsRead = "documents read"
 // stopped is why the index of x, of which n of so many are done, is not to be built to its end; nil where it is. It takes the
 // database's lock.
 func (x *derived) stopped(ctx context.Context, n, of int, done string) error {
-	if err := x.table.db.writable(); err != nil {
+	if err := x.table.db.Writable(); err != nil {
 		return err
 	}
 	return x.late(ctx, n, of, done)

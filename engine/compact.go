@@ -33,7 +33,7 @@ func (db *DB) compactStatement(ctx context.Context, s *statement) (Result, error
 func (db *DB) planCompact(s *statement) error {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
-	if err := db.writableLocked(); err != nil {
+	if err := db.storableLocked(); err != nil {
 		return err
 	}
 	_, err := s.plan(&db.reader)
@@ -101,7 +101,7 @@ func (db *DB) compact(ctx context.Context, wanted func() bool) (done Compacted, 
 func (db *DB) beginRewrite() error {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
-	if err := db.writableLocked(); err != nil {
+	if err := db.storableLocked(); err != nil {
 		return err
 	}
 	db.rewrites.Add(1)
@@ -161,7 +161,7 @@ func (c *compaction) run() (err error) {
 // append adds a record to the new file, unless it is time to stop. Records are at most about a MiB but for large blocks,
 // so that is looked at often. The file is synced as it grows: there is never much to wait for.
 func (c *compaction) append(kind wal.Kind, record []byte) error {
-	if err := c.db.writable(); err != nil {
+	if err := c.db.storable(); err != nil {
 		return err
 	}
 	if err := query.Stopped(c.ctx, "writing the file anew, %s bytes done", query.Thousands(int(c.rewrite.Size()))); err != nil {
@@ -304,7 +304,7 @@ func (c *compaction) swap() error {
 		return err
 	}
 	db.mu.RLock()
-	err := db.writableLocked()
+	err := db.storableLocked()
 	db.mu.RUnlock()
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func (db *DB) Due() bool {
 
 func (db *DB) dueLocked() bool {
 	s := &db.space
-	if db.opts.CompactAt == 0 || db.writableLocked() != nil {
+	if db.opts.CompactAt == 0 || db.storableLocked() != nil {
 		return false
 	}
 	dead := db.deadLocked(s.file) - s.rest

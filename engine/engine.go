@@ -68,6 +68,8 @@ type Options struct {
 	Sync wal.Policy
 	// ReadOnly opens the file without writing a byte to it; every write is refused.
 	ReadOnly bool
+	// Follower has the database take the records of another copy (Follow) and no writes of its own.
+	Follower bool
 	// StatementTimeout stops a statement that runs longer; none where zero.
 	StatementTimeout time.Duration
 	// KeyTTL is how long the answer of a write under a key is kept; a day where zero.
@@ -237,11 +239,11 @@ func (db *DB) close() error {
 	return err
 }
 
-// writable is nil while a write may begin.
-func (db *DB) writable() error {
+// storable is nil while something may be added to the file.
+func (db *DB) storable() error {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
-	return db.writableLocked()
+	return db.storableLocked()
 }
 
 // Freeze refuses writes with fail.Frozen from here on and returns the change the database stands at, once every write
@@ -254,7 +256,7 @@ func (db *DB) Freeze() (seq uint64, err error) {
 	db.mu.Lock()
 	closed := db.closed
 	if !db.ours && db.writableLocked() == nil {
-		db.stageForkLocked(db.own)
+		db.beginOwnLocked(db.own)
 	}
 	db.frozen = !closed
 	seq = db.seq
@@ -318,8 +320,16 @@ func (db *DB) Writable() error {
 	return db.writableLocked()
 }
 
-// writableLocked is nil where a write may begin. It needs the lock.
+// writableLocked is nil if a write may begin. It needs the lock.
 func (db *DB) writableLocked() error {
+	if err := db.storableLocked(); err != nil || !db.opts.Follower {
+		return err
+	}
+	return fail.New(fail.ReadOnly, "this copy of the database follows another one: send the write there")
+}
+
+// storableLocked is nil if something may be added to the file. It needs the lock.
+func (db *DB) storableLocked() error {
 	switch {
 	case db.closed:
 		return errClosed()

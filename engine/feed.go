@@ -143,10 +143,14 @@ func (r Record) Changes(fn func(*Change) error) error {
 			c.Schema = o.Schema
 		case opDrop:
 		default:
-			return fail.New(fail.Damaged, "a block holds operation %d, which is no change", o.Op)
+			return errNoChange(o.Op)
 		}
 		return fn(&c)
 	})
+}
+
+func errNoChange(op byte) error {
+	return fail.New(fail.Damaged, "a block holds operation %d, which is no change", op)
 }
 
 // IsServers tells a collection of the server's own by its name.

@@ -59,7 +59,7 @@ func runGraphWork(fs *crashfs.FS, seen func(db *DB)) (done int, err error) {
 		if err := step(db); err != nil {
 			return i, err
 		}
-		if fail.KindOf(db.writable()) == fail.Closed {
+		if fail.KindOf(db.Writable()) == fail.Closed {
 			again, err := Open(file, Options{FS: fs, Sync: always})
 			if err != nil {
 				return i, err

@@ -139,13 +139,18 @@ func (db *DB) stageFork(own [lineageSize]byte) (wal.Ticket, error) {
 	if err := db.writableLocked(); err != nil && fail.KindOf(err) != fail.Frozen {
 		return 0, err
 	}
-	return db.stageForkLocked(own), nil
+	return db.beginOwnLocked(own), nil
 }
 
-// stageForkLocked forks and stages that, as a block without changes. It needs the lock.
-func (db *DB) stageForkLocked(own [lineageSize]byte) wal.Ticket {
+// beginOwnLocked forks and stages that. It needs the lock.
+func (db *DB) beginOwnLocked(own [lineageSize]byte) wal.Ticket {
 	undo := db.landing.empty()
 	undo.fork = db.forkLocked(own)
+	return db.stageForkLocked(undo)
+}
+
+// stageForkLocked stages the history that was entered last, as a block without changes. It needs the lock.
+func (db *DB) stageForkLocked(undo *undoLog) wal.Ticket {
 	db.last = db.log.Stage(wal.Fork, fork{db.history, db.seq}.record())
 	db.landing.add(block{ticket: db.last, undo: undo})
 	return db.last
@@ -164,7 +169,7 @@ func (db *DB) GoOn() {
 // of a file never go on under the same name. Where the file was not closed in order, reads may have been shown changes
 // that are not in it, and the history begins at once. A failure stops writes as any later one does.
 func (db *DB) takeOver() error {
-	if db.opts.ReadOnly {
+	if db.opts.ReadOnly || db.opts.Follower {
 		return nil
 	}
 	if err := db.draw(db.own[:]); err != nil {
@@ -203,18 +208,31 @@ func (db *DB) forksLocked(term uint64) (forks []fork) {
 	return forks
 }
 
-// replayFork is a fork of the file.
+// replayFork is a fork of the file being replayed.
 func (db *DB) replayFork(payload []byte) error {
-	if len(payload) != forkSize {
-		return fail.New(fail.Damaged, "a fork has %d bytes: expected %d", len(payload), forkSize)
+	f, err := decodeFork(payload)
+	if err != nil {
+		return err
 	}
-	seq, h := binary.LittleEndian.Uint64(payload), decodeHistory(payload[8:])
-	if seq != db.seq || h.Term <= db.history.Term || h.lineage() != db.history.lineage() {
+	if !db.continuedBy(f) {
 		return fail.New(fail.Damaged, "a fork says it is at change %d and begins history %s where the file counts %d of %s",
-			seq, h, db.seq, db.historyText)
+			f.at, f, db.seq, db.historyText)
 	}
-	db.enter(h, seq)
+	db.enter(f.history, f.at)
 	return nil
+}
+
+// decodeFork reads what a record of a fork holds.
+func decodeFork(payload []byte) (fork, error) {
+	if len(payload) != forkSize {
+		return fork{}, fail.New(fail.Damaged, "a fork has %d bytes: expected %d", len(payload), forkSize)
+	}
+	return fork{decodeHistory(payload[8:]), binary.LittleEndian.Uint64(payload)}, nil
+}
+
+// continuedBy reports whether the database goes on with f from where it is.
+func (db *DB) continuedBy(f fork) bool {
+	return f.at == db.seq && f.Term > db.history.Term && f.lineage() == db.history.lineage()
 }
 
 func errRandomness(err error) error {

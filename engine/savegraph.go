@@ -86,7 +86,7 @@ func (x *derived) snapshotGraph(s *graphIndex) savedGraph {
 func (db *DB) saveGrown(share grown) {
 	db.mu.RLock()
 	var graphs []savedGraph
-	if db.writableLocked() == nil {
+	if db.storableLocked() == nil {
 		graphs = db.grownLocked(share, savedBeside)
 	}
 	db.mu.RUnlock()
@@ -131,7 +131,7 @@ func (db *DB) stageDerived(record []byte) (wal.Ticket, error) {
 	defer db.writer.Unlock()
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if err := db.writableLocked(); err != nil {
+	if err := db.storableLocked(); err != nil {
 		return 0, err
 	}
 	db.last = db.log.Stage(wal.Derived, record)

@@ -13,6 +13,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 
 	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,7 +50,7 @@ func exec(db *DB, text string, params ...doc.Value) (Result, error) {
 	return db.Exec(context.Background(), Statement{text, params}, nil)
 }
 
-func mustExec(tb testing.TB, db *DB, text string, params ...doc.Value) Result {
+func mustExec(tb rapid.TB, db *DB, text string, params ...doc.Value) Result {
 	tb.Helper()
 	res, err := exec(db, text, params...)
 	if err != nil {
@@ -65,7 +66,7 @@ func wantRows(tb testing.TB, db *DB, text, want string) {
 	}
 }
 
-func wantKind(tb testing.TB, err error, want fail.Kind) {
+func wantKind(tb rapid.TB, err error, want fail.Kind) {
 	tb.Helper()
 	if got := fail.KindOf(err); got != want {
 		tb.Errorf("got the error %v of kind %d, want kind %d", err, got, want)
@@ -73,7 +74,7 @@ func wantKind(tb testing.TB, err error, want fail.Kind) {
 }
 
 // dump is everything a database holds, for comparing two.
-func dump(tb testing.TB, db *DB) string {
+func dump(tb rapid.TB, db *DB) string {
 	tb.Helper()
 	out := ""
 	for _, c := range db.Collections() {
@@ -83,7 +84,7 @@ func dump(tb testing.TB, db *DB) string {
 	return out
 }
 
-func image(tb testing.TB, db *DB) (b []byte, seq uint64) {
+func image(tb rapid.TB, db *DB) (b []byte, seq uint64) {
 	tb.Helper()
 	r, size, seq, err := db.OpenImage()
 	if err != nil {
