@@ -63,6 +63,9 @@ func l2RowsAVX512(query *float32, n int, chunks *[]float32, shift uint, stride i
 func dotInt8AVX2(query *int8, n int, chunks *[]int8, shift uint, stride int, at *uint32, count int, out *int32)
 
 //go:noescape
+func signSumsAVX2(biased *uint8, words int, chunks *[]uint64, shift uint, stride int, at *uint32, count int, out *int32)
+
+//go:noescape
 func signSumsAVX512(biased *uint8, words int, chunks *[]uint64, shift uint, stride int, at *uint32, count int, out *int32)
 
 //go:noescape
@@ -124,12 +127,19 @@ func dotInt8(query *int8, n int, m *Matrix[int8], at []uint32, out []int32) {
 	dotInt8AVX2(query, n, &m.chunks[0], m.shift, m.width, &at[0], len(at), &out[0])
 }
 
+// sumsSigns reports whether there is assembly for SignSums.
+func sumsSigns() bool { return using != generic }
+
 func (s *SignSums) rows(m *Matrix[uint64], at []uint32, out []int32) {
-	if using < avx512 {
+	words := len(s.biased) / 64
+	switch using {
+	case avx512:
+		signSumsAVX512(&s.biased[0], words, &m.chunks[0], m.shift, 8*m.width, &at[0], len(at), &out[0])
+	case avx2:
+		signSumsAVX2(&s.biased[0], words, &m.chunks[0], m.shift, 8*m.width, &at[0], len(at), &out[0])
+	default:
 		s.rowsGeneric(m, at, out)
-		return
 	}
-	signSumsAVX512(&s.biased[0], len(s.biased)/64, &m.chunks[0], m.shift, 8*m.width, &at[0], len(at), &out[0])
 }
 
 // scale puts v times by into dst, which is as long and may be v.

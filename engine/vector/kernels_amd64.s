@@ -417,6 +417,86 @@ word:
 	VZEROUPPER
 	RET
 
+// bytesOf has each of 32 bytes name the byte of its bit, bitsOf has the bit.
+DATA bytesOf<>+0(SB)/8, $0x0000000000000000
+DATA bytesOf<>+8(SB)/8, $0x0101010101010101
+DATA bytesOf<>+16(SB)/8, $0x0202020202020202
+DATA bytesOf<>+24(SB)/8, $0x0303030303030303
+GLOBL bytesOf<>(SB), RODATA|NOPTR, $32
+DATA bitsOf<>+0(SB)/8, $0x8040201008040201
+DATA bitsOf<>+8(SB)/8, $0x8040201008040201
+DATA bitsOf<>+16(SB)/8, $0x8040201008040201
+DATA bitsOf<>+24(SB)/8, $0x8040201008040201
+GLOBL bitsOf<>(SB), RODATA|NOPTR, $32
+
+// TAKE adds up in sum those of the 32 biased numbers at from whose bits are set in the 32 at bits. It changes t.
+#define TAKE(bits, from, t, sum) \
+	VPBROADCASTD bits, t \
+	VPSHUFB Y14, t, t \
+	VPAND Y15, t, t \
+	VPCMPEQB Y15, t, t \
+	VPAND from, t, t \
+	VPSADBW Y13, t, t \
+	VPADDQ t, sum, sum
+
+// func signSumsAVX2(biased *uint8, words int, chunks *[]uint64, shift uint, stride int, at *uint32, count int, out *int32)
+//
+// It is signSumsAVX512 with masks of bytes. Rows are short, so that the first line is asked for ahead alone.
+TEXT ·signSumsAVX2(SB), NOSPLIT, $0-64
+	MOVQ biased+0(FP), R8
+	MOVQ words+8(FP), R14
+	MOVQ chunks+16(FP), R10
+	MOVQ shift+24(FP), R11
+	MOVQ stride+32(FP), R12
+	MOVQ at+40(FP), R13
+	MOVQ count+48(FP), R15
+	MOVQ out+56(FP), DX
+	VMOVDQU bytesOf<>(SB), Y14
+	VMOVDQU bitsOf<>(SB), Y15
+	VPXOR Y13, Y13, Y13
+
+row:
+	CMPQ R15, $AHEAD
+	JLE  sum
+	MOVL (4*AHEAD)(R13), AX
+	ROW_ADDRESS(R9)
+	PREFETCHT0 (R9)
+
+sum:
+	MOVL (R13), AX
+	ROW_ADDRESS(DI)
+	ADDQ $4, R13
+	MOVQ R8, SI
+	MOVQ R14, CX
+	XORL R9, R9
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+
+word:
+	POPCNTQ (DI), BX
+	ADDQ BX, R9
+	TAKE((DI), (SI), Y2, Y0)
+	TAKE(4(DI), 32(SI), Y3, Y1)
+	ADDQ $8, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNE  word
+
+	VPADDQ Y1, Y0, Y0
+	VEXTRACTI128 $1, Y0, X1
+	VPADDQ X1, X0, X0
+	VPSHUFD $0x4e, X0, X1
+	VPADDQ X1, X0, X0
+	VMOVQ X0, AX
+	SHLQ $7, R9
+	SUBQ R9, AX
+	MOVL AX, (DX)
+	ADDQ $4, DX
+	DECQ R15
+	JNE  row
+	VZEROUPPER
+	RET
+
 // func scaleAVX2(dst, v *float32, n int, by float32)
 TEXT ·scaleAVX2(SB), NOSPLIT, $0-28
 	MOVQ dst+0(FP), DI

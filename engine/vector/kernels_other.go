@@ -27,4 +27,7 @@ func fromF16Blocks([]float32, []byte) int { return 0 }
 // Prefetch asks for the beginning of row i to be brought near the processor, where there is a way to.
 func (m *Matrix[T]) Prefetch(int) {}
 
+// sumsSigns reports whether there is assembly for SignSums.
+func sumsSigns() bool { return false }
+
 func (s *SignSums) rows(m *Matrix[uint64], at []uint32, out []int32) { s.rowsGeneric(m, at, out) }

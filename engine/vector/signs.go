@@ -9,7 +9,7 @@ import (
 // the signs are known comes to. The zero value has no numbers. It is for one goroutine.
 type SignSums struct {
 	biased []uint8  // the numbers and 128, as far as whole words of bits go
-	planes []uint64 // of each 64 numbers a word with their lowest bits, one with the next and so on
+	planes []uint64 // of each 64 numbers a word with their lowest bits, one with the next and so on; where there is no assembly
 }
 
 // numberBits is the bits of a number.
@@ -19,11 +19,16 @@ const numberBits = 8
 func (s *SignSums) Reset(numbers []int8) {
 	words := (len(numbers) + 63) / 64
 	s.biased = slices.Grow(s.biased[:0], 64*words)[:64*words]
-	s.planes = slices.Grow(s.planes[:0], numberBits*words)[:numberBits*words]
 	clear(s.biased)
-	clear(s.planes)
 	for i, c := range numbers {
 		s.biased[i] = uint8(c) ^ 0x80
+	}
+	if sumsSigns() {
+		return
+	}
+	s.planes = slices.Grow(s.planes[:0], numberBits*words)[:numberBits*words]
+	clear(s.planes)
+	for i, c := range numbers {
 		for b := range numberBits {
 			s.planes[i/64*numberBits+b] |= uint64(uint8(c)>>b&1) << (i % 64)
 		}
