@@ -106,7 +106,7 @@ func putVectors(tb testing.TB, db *DB, first int, vectors [][]float32) {
 // graphKinds are declarations of every way a graph holds its vectors.
 var graphKinds = []string{
 	`vector<8> @hnsw(l2, m=4)`, `vector<8> @hnsw(cosine, m=4, ef_construction=20)`, `vector<8, f16> @hnsw(dot, m=4)`,
-	`vector<8> @hnsw(l2, m=4, quant=int8)`, `vector<8, f16> @hnsw(cosine, m=4, quant=bit)`,
+	`vector<8> @hnsw(l2, m=4, quant=int8)`, `vector<8, f16> @hnsw(cosine, m=4, quant=bit)`, `vector<8> @hnsw(dot, m=4, quant=bit)`,
 }
 
 func TestAGraphIsKeptInTheFile(t *testing.T) {
@@ -310,6 +310,82 @@ func TestAGraphDamagedInTheFileIsMadeAgain(t *testing.T) {
 			t.Errorf("%s holds\n%s\nwant\n%s", path, got, want)
 		}
 		checkNearest(t, db)
+		db.Close()
+	}
+}
+
+// TestTheLinkerEndsARecoding: a graph by bits is not left with two codes of each vector once all are linked.
+func TestTheLinkerEndsARecoding(t *testing.T) {
+	db := inMemory(t, Options{})
+	mustExec(t, db, `create collection c (v vector<8> @hnsw(l2, m=4, quant=bit))`)
+	vectors := randomVectors(rand.New(rand.NewPCG(3, 1)), 8, 8)
+	graph(db)
+	for i := range vectors { // the centre is taken of the first, and another of eight
+		putVectors(t, db, 1+i, vectors[i:i+1])
+		settle(db)
+	}
+	if n := graph(db).Recode(1, 1); n != 0 {
+		t.Errorf("%d vectors are still to be recoded", n)
+	}
+	checkNearest(t, db)
+}
+
+// TestNearByBitsWithoutANumberBelowZero has an index of a bit a number find most of the nearest while it grows, once the file is
+// opened again, and after a compact. Pages of vectors that are linked are compared with those of `exact`.
+func TestNearByBitsWithoutANumberBelowZero(t *testing.T) {
+	for _, metric := range []string{"cosine", "l2", "dot"} {
+		fs := crashfs.New(1)
+		db := inMemory(t, Options{FS: fs})
+		mustExec(t, db, `create collection c (v vector<64> @hnsw(`+metric+`, m=8, ef_construction=40, quant=bit))`)
+		random := rand.New(rand.NewPCG(4, 1))
+		draw := func(n int) [][]float32 {
+			vectors := make([][]float32, n)
+			for i := range vectors {
+				vectors[i] = make([]float32, 64)
+				for j := range vectors[i] {
+					vectors[i][j] = random.Float32()
+				}
+			}
+			return vectors
+		}
+		queries := draw(20)
+		check := func(when string) {
+			t.Helper()
+			graph(db)
+			settle(db)
+			found := 0
+			for _, q := range queries {
+				page := func(how string) []string {
+					rows := mustExec(t, db, `get c near v $1 `+how+` limit 10 select id`, vectorParam(q)).Body
+					return strings.Split(strings.Trim(string(rows), "[{}]"), "},{")
+				}
+				near := page("ef 100")
+				for _, row := range page("exact") {
+					if slices.Contains(near, row) {
+						found++
+					}
+				}
+			}
+			if found < 150 {
+				t.Errorf("%s, %s: %d of 200 are found, want at least 150", metric, when, found)
+			}
+		}
+		for n := 1; n <= 1024; n *= 2 {
+			putVectors(t, db, n, draw(n))
+			settle(db)
+		}
+		check("grown")
+		db.Close()
+		db = reopen(t, Options{FS: fs})
+		check("opened again")
+		if s := graph(db); s.moved.Load() > 0 {
+			t.Errorf("%s: the graph was made again though the file has it", metric)
+		}
+		mustExec(t, db, `compact`)
+		check("compacted")
+		mustExec(t, db, `del c where id <= 1000`)
+		mustExec(t, db, `compact`)
+		check("compacted with half of them gone")
 		db.Close()
 	}
 }

@@ -192,12 +192,15 @@ func TestALargeGraphIsSavedBesideTheQueries(t *testing.T) {
 	}
 }
 
+// keptKinds are options of indexes whose saved graphs are of either version.
+var keptKinds = []string{"", ", quant=bit"}
+
 // keptIn is a database of a few vectors that was closed and opened again, the index not looked at yet.
-func keptIn(tb testing.TB, vectors int) *DB {
+func keptIn(tb testing.TB, kind string, vectors int) *DB {
 	tb.Helper()
 	fs := crashfs.New(1)
 	db := inMemory(tb, Options{FS: fs})
-	mustExec(tb, db, `create collection c (v vector<2> @hnsw(l2, m=2, ef_construction=4))`)
+	mustExec(tb, db, `create collection c (v vector<2> @hnsw(l2, m=2, ef_construction=4`+kind+`))`)
 	putVectors(tb, db, 1, randomVectors(rand.New(rand.NewPCG(2, 2)), vectors, 2))
 	if err := linked(db); err != nil {
 		tb.Fatal(err)
@@ -207,41 +210,73 @@ func keptIn(tb testing.TB, vectors int) *DB {
 }
 
 func TestAGraphChangedInAnyByteIsMadeAgain(t *testing.T) {
-	db := keptIn(t, 40)
+	for _, kind := range keptKinds {
+		db := keptIn(t, kind, 40)
+		x := db.tables["c"].index("v")
+		kept := x.kept.whole.Load()
+		if kept == nil {
+			t.Fatal("the file has no graph")
+		}
+		whole := kept.bytes()
+		for i := range whole {
+			b := bytes.Clone(whole)
+			b[i] ^= 0x55
+			x.kept.whole.Store(splitGraph(kept.name, b))
+			x.state.Store(nil)
+			if s := graph(db); s.moved.Load() == 0 { // not one vector was put in anew
+				t.Fatalf("a graph whose byte %d was changed is used", i)
+			}
+			checkNearest(t, db)
+			settle(db)
+		}
+	}
+}
+
+// TestAGraphOfTheVersionBeforeIsMadeAgain has a file hold a graph by bits as it was saved before there was a centre.
+func TestAGraphOfTheVersionBeforeIsMadeAgain(t *testing.T) {
+	db := keptIn(t, ", quant=bit", 40)
 	x := db.tables["c"].index("v")
 	kept := x.kept.whole.Load()
-	if kept == nil {
-		t.Fatal("the file has no graph")
+	before := bytes.Clone(kept.bytes())
+	before[4] = 1 // after the magic
+	head := 5
+	for range 7 {
+		_, n := binary.Uvarint(before[head:])
+		head += n
 	}
-	whole := kept.bytes()
-	for i := range whole {
-		b := bytes.Clone(whole)
-		b[i] ^= 0x55
-		x.kept.whole.Store(splitGraph(kept.name, b))
-		x.state.Store(nil)
-		if s := graph(db); s.moved.Load() == 0 { // not one vector was put in anew
-			t.Fatalf("a graph whose byte %d was changed is used", i)
-		}
-		checkNearest(t, db)
-		settle(db)
+	_, n := binary.Uvarint(before[head:])
+	before = slices.Delete(before, head, head+n+1+2*4) // the centre
+	end := len(before) - 8
+	binary.LittleEndian.PutUint64(before[end:], xxhash.Sum64(before[:end]))
+	x.kept.whole.Store(splitGraph(kept.name, before))
+	if s := graph(db); s.moved.Load() != 40 {
+		t.Fatalf("%d of 40 vectors were put in anew", s.moved.Load())
+	}
+	checkNearest(t, db)
+	settle(db)
+	if got := graph(db).AppendBinary(nil)[4]; got != 2 {
+		t.Errorf("the graph that was made again is saved as version %d, want 2", got)
 	}
 }
 
 // FuzzGraphRecord has a file hold a derived record of any content: it opens, says what it did, and searches find all. The
 // content is sealed too, so that what is wrong with it is not told from its checksum.
 func FuzzGraphRecord(f *testing.F) {
-	db := keptIn(f, 12)
-	kept := db.tables["c"].index("v").kept.whole.Load()
-	if err := kept.records(func(record []byte) error {
-		f.Add(record[wal.HeaderSize:], false)
-		f.Add(record[wal.HeaderSize:], true)
-		return nil
-	}); err != nil {
-		f.Fatal(err)
+	var dbs []*DB
+	for _, kind := range keptKinds {
+		db := keptIn(f, kind, 12)
+		kept := db.tables["c"].index("v").kept.whole.Load()
+		if err := kept.records(func(record []byte) error {
+			f.Add(record[wal.HeaderSize:], false)
+			f.Add(record[wal.HeaderSize:], true)
+			return nil
+		}); err != nil {
+			f.Fatal(err)
+		}
+		dbs = append(dbs, db)
 	}
 	f.Add([]byte{}, false)
 	f.Add([]byte{graphRecord}, true)
-	x := db.tables["c"].index("v")
 	f.Fuzz(func(t *testing.T, payload []byte, sealed bool) {
 		if n := len(payload) - 8; sealed && n > 0 {
 			_, _, graph, err := decodeGraphPart(payload)
@@ -250,15 +285,17 @@ func FuzzGraphRecord(f *testing.F) {
 				binary.LittleEndian.PutUint64(payload[n:], xxhash.Sum64(payload[at:n]))
 			}
 		}
-		settle(db)
-		x.state.Store(nil)
-		if err := db.keep(payload); err != nil && fail.KindOf(err) != fail.Damaged {
-			t.Fatal(err)
+		for _, db := range dbs {
+			settle(db)
+			db.tables["c"].index("v").state.Store(nil)
+			if err := db.keep(payload); err != nil && fail.KindOf(err) != fail.Damaged {
+				t.Fatal(err)
+			}
+			graph(db)
+			checkNearest(t, db)
+			settle(db)
+			checkNearest(t, db)
 		}
-		graph(db)
-		checkNearest(t, db)
-		settle(db)
-		checkNearest(t, db)
 	})
 }
 

@@ -128,13 +128,14 @@ const linkFor = 4 * time.Millisecond
 // mostLinked is the most vectors that one step links: a batch of the graph's.
 const mostLinked = 64
 
-// linkStep links some of the vectors that wait, as many as it takes linkFor to, and says how many.
+// linkStep links some of the vectors that wait, as many as it takes linkFor to, and returns how many. If none wait it goes on with
+// a recoding of the graph, and returns how many vectors were recoded.
 func (s *graphIndex) linkStep(workers int) (linked int) {
 	s.linking.Lock()
 	defer s.linking.Unlock()
 	n := min(max(s.step, 1), s.Pending())
 	if n == 0 {
-		return 0
+		return s.Recode(workers, mostLinked)
 	}
 	began := steady()
 	s.Link(workers, n)

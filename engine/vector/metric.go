@@ -25,7 +25,7 @@ type Quant uint8
 
 const (
 	Int8 Quant = iota + 1 // a byte a component
-	Bit                   // a bit a component, its sign
+	Bit                   // a bit a component, of what is left once a common direction is taken off
 )
 
 var quantNames = [...]string{Int8: "int8", Bit: "bit"}

@@ -132,16 +132,20 @@ func (g *Graph) takeMember(s *scratch, id int64, node uint32, raw float32, accep
 	}
 }
 
-// amongCodes measures all members by codes and makes hits of the ef nearest by their own vectors.
+// amongCodes measures all members by codes and makes hits of the ef nearest by their own vectors. Members without a code
+// are all measured by their own vectors.
 func (g *Graph) amongCodes(s *scratch, ef int, accept func(id int64) bool) {
 	m := &s.members
 	s.taken = s.taken[:0]
+	coded := g.coded()
 	for from := 0; from < len(m.nodes); from += scanBlock {
 		for i, d := range s.measure(&g.space, &s.target, m.nodes[from:min(from+scanBlock, len(m.nodes))]) {
 			at := from + i
 			k := keyOf(d, uint32(at))
 			full := len(s.taken) == ef
 			switch {
+			case int(m.nodes[at]) >= coded:
+				g.hitMember(s, m.ids[at], accept)
 			case full && k > ^s.taken[0] || accept != nil && !accept(m.ids[at]):
 			case full:
 				s.taken.replace(^k)
@@ -151,10 +155,17 @@ func (g *Graph) amongCodes(s *scratch, ef int, accept func(id int64) bool) {
 		}
 	}
 	for _, k := range s.taken {
-		id := m.ids[(^k).node()]
-		if v := g.own(id, s.own[:0]); len(v) == g.Dim {
-			s.top.Push(index.Hit{ID: id, Score: s.scorer.Score(v)})
-		}
+		g.hitMember(s, m.ids[(^k).node()], nil)
+	}
+}
+
+// hitMember makes a hit of a member by its own vector, if it is accepted.
+func (g *Graph) hitMember(s *scratch, id int64, accept func(id int64) bool) {
+	if accept != nil && !accept(id) {
+		return
+	}
+	if v := g.own(id, s.own[:0]); len(v) == g.Dim {
+		s.top.Push(index.Hit{ID: id, Score: s.scorer.Score(v)})
 	}
 }
 

@@ -7,8 +7,8 @@
 // goes is a tombstone: searches walk through it and never answer it, and it is used again when its vector comes back.
 //
 // Vectors are copied, at length 1 where the metric is the cosine, unless the index is quantised: then the graph holds codes,
-// walks by them, and orders what it found by the documents' own vectors. Beside vectors that are not quantised and long are
-// their signs, by which [Graph.SearchAmong] tells which of many it need not measure.
+// walks by them, and orders what it found by the documents' own vectors. DESIGN.md says how codes are made. Beside vectors
+// that are not quantised and long are their signs, by which [Graph.SearchAmong] tells which of many it need not measure.
 //
 // Link starts goroutines for the length of a call and waits for them. There is one lock, held shared by Search and exclusively
 // by Add, Remove and the short steps in which Link changes what searches read. No two of Add, Remove, Link, Build and
@@ -67,6 +67,7 @@ type Graph struct {
 	prepared  []float32 // of Add
 	compared  []float32
 	batch     batch
+	recoding  recoding
 	scratches sync.Pool
 }
 
@@ -104,7 +105,7 @@ func (g *Graph) Pending() int { return len(g.ids) - g.linked }
 func (g *Graph) Bytes() int64 {
 	return g.space.bytes() + g.links.Bytes() + g.upper.Bytes() + g.table.bytes() + g.places.Bytes() + g.more.Bytes() +
 		int64(cap(g.upperRow))*4 + int64(cap(g.ids))*8 + int64(cap(g.hashes))*4 +
-		int64(cap(g.prepared)+cap(g.compared))*4 + g.batch.bytes()
+		int64(cap(g.prepared)+cap(g.compared))*4 + g.batch.bytes() + g.recoding.bytes()
 }
 
 // Add puts in a document's vector, of Dim finite numbers; id is positive. It is found from now on and linked later. A vector
@@ -118,8 +119,11 @@ func (g *Graph) Add(id int64, v []float32) {
 	g.prepared = g.prepare(g.prepared[:0], v)
 	h := hash(g.prepared)
 	node, ok := g.find(g.prepared, h)
-	if !ok {
+	switch {
+	case !ok:
 		node = g.addNode(g.prepared, h)
+	case g.ids[node] == 0 && node < g.recoding.done: // recoded while its vector was not known
+		g.room = g.recoding.to.encode(g.recoding.to.rows.Row(node), g.prepared, g.room)
 	}
 	g.attach(node, id)
 }
@@ -171,7 +175,9 @@ func (g *Graph) holds(node int, v []float32) bool {
 // addNode makes a pending node of the vector v, prepared.
 func (g *Graph) addNode(v []float32, h uint32) int {
 	node := g.appendNode(h)
-	g.set(node, v)
+	if g.Quant != vector.Bit { // whose codes are made as nodes are linked
+		g.set(node, v)
+	}
 	g.table.add(g.hashes, uint32(node))
 	return node
 }

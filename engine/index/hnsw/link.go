@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"fenec/engine/vector"
 )
 
 // batchSize is how many nodes are linked at a time. Those of a batch are found by measuring, not by walking; so it is kept well
@@ -81,6 +83,9 @@ func (g *Graph) Link(workers, most int) (left int) {
 func (g *Graph) linkBatch(workers, n int) {
 	b := &g.batch
 	b.from, b.to = g.linked, g.linked+n
+	if g.Quant == vector.Bit {
+		g.codeBatch(workers)
+	}
 	for len(b.plans) < n {
 		b.plans = append(b.plans, plan{})
 	}

@@ -81,7 +81,7 @@ func TestNearlyAllNodesAreReached(t *testing.T) {
 
 func TestSearchesBesideLink(t *testing.T) {
 	d, queries := clustered(14, 700, 16, 20, 30)
-	for _, q := range []vector.Quant{0, vector.Int8} {
+	for _, q := range quants {
 		g := New(Options{Dim: 16, Metric: vector.L2, M: 4, EFConstruction: 30, Quant: q}, d.own)
 		d.eachVector(g.Add)
 		var done atomic.Bool

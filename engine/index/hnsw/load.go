@@ -2,12 +2,14 @@ package hnsw
 
 import (
 	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
 	"fenec/engine/fail"
 	"fenec/engine/index"
+	"fenec/engine/vector"
 )
 
 // stale is the share of a loaded graph's nodes, one in so many, that may have lost their documents since it was saved. Past it
@@ -25,6 +27,11 @@ func Load(b []byte, o Options, own Own, n int, each func(add func(id int64, v []
 	nodes, entry, err := g.loadHeader(&d)
 	if err != nil {
 		return nil, err
+	}
+	if g.Quant == vector.Bit {
+		if err := g.loadCentre(&d); err != nil {
+			return nil, err
+		}
 	}
 	g.Reserve(max(n, nodes))
 	l := loader{Graph: g, decoder: &d}
@@ -63,8 +70,8 @@ func (g *Graph) loadHeader(d *decoder) (nodes int, entry uint32, err error) {
 	if len(b) < len(magic)+1+sumSize || string(b[:len(magic)]) != magic {
 		return 0, 0, damaged("it does not begin with %q", magic)
 	}
-	if got := b[len(magic)]; got != version {
-		return 0, 0, fail.New(fail.Damaged, "the saved graph is of version %d, want %d", got, version)
+	if want, got := g.version(), b[len(magic)]; got != want {
+		return 0, 0, fail.New(fail.Damaged, "the saved graph is of version %d, want %d", got, want)
 	}
 	end := len(b) - sumSize
 	if want, got := binary.LittleEndian.Uint64(b[end:]), xxhash.Sum64(b[:end]); got != want {
@@ -89,6 +96,35 @@ func (g *Graph) loadHeader(d *decoder) (nodes int, entry uint32, err error) {
 		return 0, 0, damaged("entry %d of %d nodes", got[6], got[5])
 	}
 	return int(got[5]), uint32(got[6]), nil
+}
+
+// loadCentre reads the centre of a graph by bits.
+func (g *Graph) loadCentre(d *decoder) error {
+	taken, err := d.uvarint()
+	if err != nil {
+		return err
+	}
+	if taken == 0 {
+		return nil
+	}
+	if taken > math.MaxUint32 {
+		return damaged("its centre is of %d nodes", taken)
+	}
+	if len(d.b) < 1+4*g.Dim || d.b[0] > 1 {
+		return damaged("the centre is cut short, with %d bytes left, or of no kind", len(d.b))
+	}
+	c := centre{taken: int(taken), direction: make([]float32, g.Dim), uneven: d.b[0] == 1}
+	d.b = d.b[1:]
+	for i := range c.direction {
+		x := math.Float32frombits(binary.LittleEndian.Uint32(d.b[4*i:]))
+		if x-x != 0 {
+			return damaged("number %d of the centre is not finite", i)
+		}
+		c.direction[i] = x
+	}
+	d.b = d.b[4*g.Dim:]
+	g.bit.setCentre(c)
+	return nil
 }
 
 // loader reads the nodes.

@@ -170,10 +170,19 @@ func checkLoaded(t *testing.T, g *Graph, d docs) {
 
 func FuzzLoad(f *testing.F) {
 	d, _ := clustered(21, 30, 2, 3, 0)
-	o := Options{Dim: 2, Metric: vector.L2, M: 2, EFConstruction: 4}
-	body := d.built(o, 1).AppendBinary(nil)
-	f.Add(body[:len(body)-sumSize])
-	f.Fuzz(func(t *testing.T, b []byte) {
+	options := func(bits bool) Options {
+		o := Options{Dim: 2, Metric: vector.L2, M: 2, EFConstruction: 4}
+		if bits {
+			o.Quant = vector.Bit
+		}
+		return o
+	}
+	for _, bits := range []bool{false, true} {
+		body := d.built(options(bits), 1).AppendBinary(nil)
+		f.Add(body[:len(body)-sumSize], bits)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, bits bool) {
+		o := options(bits)
 		if _, err := d.load(b, o); err == nil && len(b) < sumSize {
 			t.Fatal("what has no checksum is loaded")
 		}

@@ -2,14 +2,20 @@ package hnsw
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/cespare/xxhash/v2"
+
+	"fenec/engine/vector"
 )
 
 // The saved form is
 //
 //	magic, version
 //	dim, metric, M, ef construction, quant, nodes, entry   uvarint each
+//	by bits: how many nodes the centre was taken of        uvarint
+//	and unless that is 0 whether it is uneven              1 byte
+//	                     its direction                     4 bytes a number
 //	for each linked node:
 //	  hash of its vector                                   4 bytes
 //	  documents*2, or 1 for one without links              uvarint
@@ -21,16 +27,30 @@ import (
 // level is chosen and with how a vector is hashed.
 const (
 	magic   = "hnsw"
-	version = 1
 	sumSize = 8
+
+	plainVersion = 1
+	// bitVersion is of graphs by bits. Those of version 1 had no centre.
+	bitVersion = 2
 )
+
+// version is that of the saved form.
+func (g *Graph) version() byte {
+	if g.Quant == vector.Bit {
+		return bitVersion
+	}
+	return plainVersion
+}
 
 // AppendBinary appends the links to dst, and whose vectors they link, but no vectors. Pending nodes are left out.
 func (g *Graph) AppendBinary(dst []byte) []byte {
 	at := len(dst)
-	dst = append(append(dst, magic...), version)
+	dst = append(append(dst, magic...), g.version())
 	for _, n := range g.header() {
 		dst = binary.AppendUvarint(dst, n)
+	}
+	if g.Quant == vector.Bit {
+		dst = g.appendCentre(dst)
 	}
 	var previous int64
 	for node := range g.linked {
@@ -56,6 +76,23 @@ func (g *Graph) AppendBinary(dst []byte) []byte {
 		}
 	}
 	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[at:]))
+}
+
+// appendCentre appends the centre of a graph by bits: of one that is loaded the codes are the same.
+func (g *Graph) appendCentre(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(g.bit.taken))
+	if g.bit.taken == 0 {
+		return dst
+	}
+	uneven := byte(0)
+	if g.bit.uneven {
+		uneven = 1
+	}
+	dst = append(dst, uneven)
+	for _, x := range g.bit.direction {
+		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
+	}
+	return dst
 }
 
 // header is the numbers that the saved form begins with.

@@ -46,7 +46,7 @@ func (g *Graph) search(s *scratch, q []float32, k, ef int, accept func(id int64)
 			for _, k := range s.found {
 				g.take(s, ^k, w)
 			}
-			if len(s.found) < min(w.ef, g.Nodes()-g.dead) {
+			if len(s.found) < min(w.ef, g.living()) {
 				g.scanMissed(s, w)
 			}
 		}

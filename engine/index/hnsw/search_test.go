@@ -37,7 +37,9 @@ func TestRecallByCodes(t *testing.T) {
 		{vector.Int8, vector.Cosine, 0.97},
 		{vector.Int8, vector.L2, 0.97},
 		{vector.Int8, vector.DotProduct, 0.97},
-		{vector.Bit, vector.Cosine, 0.9},
+		{vector.Bit, vector.Cosine, 0.94},
+		{vector.Bit, vector.L2, 0.94},
+		{vector.Bit, vector.DotProduct, 0.94},
 	} {
 		t.Run(c.quant.String()+" "+c.metric.String(), func(t *testing.T) {
 			g := d.built(Options{Dim: 64, Metric: c.metric, EFConstruction: 40, Quant: c.quant}, 2)

@@ -3,7 +3,6 @@ package hnsw
 import (
 	"bytes"
 	"math"
-	"math/bits"
 	"slices"
 	"unsafe"
 
@@ -15,8 +14,10 @@ import (
 type space struct {
 	Options
 	rows  *vector.Matrix[float32] // where nothing is quantised
+	signs *vector.Matrix[uint64]  // beside rows that are long: of each component whether it is below zero
 	codes *vector.Matrix[int8]    // Int8: see encode
-	signs *vector.Matrix[uint64]  // Bit, and beside rows that are long: of each component whether it is below zero
+	bit   *bitCodes               // Bit
+	room  []float32               // of set
 }
 
 // leastSigned is the components that vectors must have for their signs to be kept beside them: a 32nd of their size or a little
@@ -29,11 +30,15 @@ type target struct {
 	codes  []int8
 	scale  float32
 	square float32
-	signs  []uint64
-	coded  bool // measured by signed, not signs
 	signed vector.SignSums
 	sums   []int32 // of the last measure
 	buf    []int8
+
+	signs       []uint64 // of a node, by bits
+	coded       bool     // a query, by bits: measured by signed, not signs
+	along       float32  // see centre.residual
+	slope, base float32  // what the sum of signed is times the scale of a code
+	residual    []float32
 }
 
 func newSpace(o Options) space {
@@ -42,11 +47,11 @@ func newSpace(o Options) space {
 	case vector.Int8:
 		s.codes = vector.NewMatrix[int8](s.codeWidth() + s.factors()*4)
 	case vector.Bit:
-		s.signs = vector.NewMatrix[uint64](s.wordsWidth())
+		s.bit = newBitCodes(o)
 	default:
 		s.rows = vector.NewMatrix[float32](o.Dim)
 		if o.Dim >= leastSigned {
-			s.signs = vector.NewMatrix[uint64](s.wordsWidth())
+			s.signs = vector.NewMatrix[uint64](wordsOf(o.Dim))
 		}
 	}
 	return s
@@ -57,7 +62,7 @@ func (s *space) bytes() int64 {
 	case vector.Int8:
 		return s.codes.Bytes()
 	case vector.Bit:
-		return s.signs.Bytes()
+		return s.bit.bytes()
 	}
 	if s.signs != nil {
 		return s.rows.Bytes() + s.signs.Bytes()
@@ -70,7 +75,7 @@ func (s *space) reserve(n int) {
 	case vector.Int8:
 		s.codes.Reserve(n)
 	case vector.Bit:
-		s.signs.Reserve(n)
+		s.bit.rows.Reserve(n)
 	default:
 		s.rows.Reserve(n)
 		if s.signs != nil {
@@ -102,7 +107,7 @@ func (s *space) grow() {
 	case vector.Int8:
 		s.codes.Grow(1)
 	case vector.Bit:
-		s.signs.Grow(1)
+		s.bit.rows.Grow(1)
 	default:
 		s.rows.Grow(1)
 		if s.signs != nil {
@@ -119,7 +124,7 @@ func (s *space) set(node int, v []float32) {
 		f := s.encode(row[:s.codeWidth()], v)
 		copy(factorsIn(row, s.codeWidth()), f[:])
 	case vector.Bit:
-		signs(s.signs.Row(node), v)
+		s.room = s.bit.encode(s.bit.rows.Row(node), v, s.room)
 	default:
 		copy(s.rows.Row(node), v)
 		if s.signs != nil {
@@ -176,9 +181,9 @@ func signs(words []uint64, v []float32) {
 // encodes says that v, prepared, has the code that the node has.
 func (s *space) encodes(node int, v []float32) bool {
 	if s.Quant == vector.Bit {
-		words := make([]uint64, s.wordsWidth())
-		signs(words, v)
-		return equalMemory(words, s.signs.Row(node))
+		row := make([]uint64, s.bit.words+1)
+		s.bit.encode(row, v, nil)
+		return slices.Equal(row, s.bit.rows.Row(node))
 	}
 	row := s.codes.Row(node)
 	code := make([]int8, s.codeWidth())
@@ -186,7 +191,8 @@ func (s *space) encodes(node int, v []float32) bool {
 	return equalMemory(code, row[:len(code)]) && equalMemory(f[:s.factors()], factorsIn(row, len(code)))
 }
 
-func (s *space) wordsWidth() int { return (s.Dim + 63) / 64 }
+// wordsOf is how many words the signs of a vector take.
+func wordsOf(dim int) int { return (dim + 63) / 64 }
 
 func equalMemory[T any](a, b []T) bool {
 	size := len(a) * int(unsafe.Sizeof(a[0]))
@@ -201,8 +207,7 @@ func (s *space) aim(t *target, v []float32) {
 		f := s.encode(t.buf, v)
 		t.codes, t.scale, t.square = t.buf, f[0], f[1]
 	case vector.Bit:
-		s.aimSigned(t, v)
-		t.coded = true
+		s.bit.aim(t, s, v)
 	default:
 		t.floats = v
 	}
@@ -217,7 +222,7 @@ func (s *space) aimAt(t *target, node int) {
 		f := factorsIn(row, len(t.codes))
 		t.scale, t.square = f[0], f[len(f)-1]
 	case vector.Bit:
-		t.signs, t.coded = s.signs.Row(node), false
+		t.signs, t.coded = s.bit.rows.Row(node), false
 	default:
 		t.floats = s.rows.Row(node)
 	}
@@ -229,7 +234,7 @@ func (s *space) measure(t *target, nodes []uint32, out []float32) {
 	case s.Quant == vector.Int8:
 		s.measureInt8(t, nodes, out)
 	case s.Quant == vector.Bit:
-		s.measureBit(t, nodes, out)
+		s.bit.measure(t, nodes, out)
 	case s.Metric == vector.L2:
 		vector.L2SquaredRows(t.floats, s.rows, nodes, out)
 	default:
@@ -240,11 +245,12 @@ func (s *space) measure(t *target, nodes []uint32, out []float32) {
 	}
 }
 
-// aimSigned makes v, prepared, what signs are measured from.
-func (s *space) aimSigned(t *target, v []float32) {
+// aimSigned makes v what signs are measured from, and returns what a step of its sums is worth.
+func (s *space) aimSigned(t *target, v []float32) float32 {
 	t.buf = slices.Grow(t.buf[:0], s.codeWidth())[:s.codeWidth()]
-	s.encode(t.buf, v)
+	f := s.encode(t.buf, v)
 	t.signed.Reset(t.buf[:s.Dim])
+	return f[0]
 }
 
 // sumsOf is the room for a sum of each of n nodes.
@@ -253,26 +259,6 @@ func (t *target) sumsOf(n int) []int32 {
 		t.sums = make([]int32, n)
 	}
 	return t.sums[:n]
-}
-
-// measureBit is between nodes in how many signs they differ. From a query, which is known better, it is the sum of its
-// components where a node's are below zero: of vectors of one length the dot product is greatest where that is least.
-func (s *space) measureBit(t *target, nodes []uint32, out []float32) {
-	if t.coded {
-		sums := t.sumsOf(len(nodes))
-		t.signed.Rows(s.signs, nodes, sums)
-		for i, sum := range sums {
-			out[i] = float32(sum)
-		}
-		return
-	}
-	for i, n := range nodes {
-		d := 0
-		for j, w := range s.signs.Row(int(n)) {
-			d += bits.OnesCount64(w ^ t.signs[j])
-		}
-		out[i] = float32(d)
-	}
 }
 
 func (s *space) measureInt8(t *target, nodes []uint32, out []float32) {

@@ -26,6 +26,8 @@ type scratch struct {
 	top       index.TopK
 	nearest   index.TopK // see amongSigns
 	own       []float32
+	prepared  []float32 // of code
+	room      []float32
 	members   members
 }
 
