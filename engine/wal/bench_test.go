@@ -60,8 +60,8 @@ func BenchmarkOpen(b *testing.B) {
 	})
 }
 
-// BenchmarkOneWriter is a durable commit of 200 bytes in turn with a bare write and fdatasync of as many: both medians,
-// and their ratio.
+// BenchmarkOneWriter compares a durable commit of 200 bytes with a bare write and fdatasync of as many, in turn: it
+// reports both medians and their ratio.
 func BenchmarkOneWriter(b *testing.B) {
 	dir := b.TempDir()
 	f, err := vfs.OS.OpenFile(filepath.Join(dir, "bare"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -103,7 +103,7 @@ func BenchmarkOneWriter(b *testing.B) {
 	b.ReportMetric(float64(c50)/float64(f50), "x-floor")
 }
 
-// BenchmarkWriters is a durable commit of 200 bytes by several goroutines at once, and how many share a sync.
+// BenchmarkWriters measures a durable commit of 200 bytes by several goroutines at once, and how many share a sync.
 func BenchmarkWriters(b *testing.B) {
 	for _, writers := range []int{1, 4, 16, 64} {
 		b.Run(fmt.Sprint(writers), func(b *testing.B) {

@@ -7,27 +7,28 @@ import (
 	"fenec/internal/vfs"
 )
 
-// Report is what Check found.
+// Report is what Check found in a file.
 type Report struct {
 	Size    int64 // of the file, in bytes
-	Records int   // whole ones, without the log's own
+	Records int   // whole ones, without marks
 	Damage  []Damage
-	// Torn is how many bytes at the end are records that did not all reach the disk, which Open would cut off.
+	// Torn is the number of bytes at the end that hold records which did not all reach the disk. Open would cut them
+	// off.
 	Torn int64
 }
 
 // Damage is a stretch of the file that holds no readable record.
 type Damage struct {
 	Offset, Length int64
-	Err            error // what is wrong there: fail.Damaged
+	Err            error // what is wrong there, of kind fail.Damaged
 }
 
-// Check reads a file as Open does but goes on behind damage, and changes nothing. visit is called in the order of
-// the offsets: with each whole record's kind and payload, or with err for a stretch of damage, whose bytes are then
-// the payload and whose kind is 0, or Derived for a record that Open passes over. The error is one of reading the
-// file, or says that its header is beyond use.
+// Check reads a file as Open does but goes on after damage, and changes nothing. visit is called in order of offset:
+// with the kind and payload of each whole record, or with err for a stretch of damage. The payload is then the damaged
+// bytes, and the kind is 0, or Derived for a record that Open skips. Check fails if the file cannot be read or its
+// header cannot be recovered.
 //
-// A damaged header does not hide the records: the salt it held follows from the first record's checksums.
+// A damaged header does not hide the records: its salt follows from the first record's checksums.
 func Check(fs vfs.FS, path string, visit func(offset int64, kind Kind, payload []byte, err error)) (Report, error) {
 	f, err := fs.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
@@ -105,8 +106,8 @@ func (c *checker) run() {
 	}
 }
 
-// recoverSalt finds the salt of a file from its first record: whichever makes the header's checksum right, where it
-// makes the payload's right too.
+// recoverSalt derives a file's salt from its first record: it is the salt that makes the header's checksum right, if
+// the payload's checksum is right with it too.
 func recoverSalt(data []byte) (uint32, bool) {
 	if len(data) < fileHeaderSize+HeaderSize {
 		return 0, false

@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// gatherSize bounds, in bytes, what a leader copies together for one write.
+	// gatherSize is the most, in bytes, that a leader copies together for one write.
 	gatherSize = 1 << 20
-	// A log keeps the leader's buffers for the next group up to these sizes: one of thousands may be idle next.
+	// A log keeps the leader's buffers for the next group up to these sizes. Thousands of logs may be idle at a time.
 	keepGather, keepGroup = 64 << 10, 256
-	// companyTime is how long a leader lets others catch up before it takes no more turns of the processor for them.
-	companyTime = 100 * time.Microsecond
+	// gatherTime is how long a leader yields the processor, at most, so that other writers can join its group.
+	gatherTime = 100 * time.Microsecond
 )
 
-// Commit returns nil once the record of t, and so every one before it, is written and, where the policy is always,
-// synced. Under the other policies a crash of the machine may take it back for as long as the policy says. An error is
-// fail.Full or fail.Storage after a storage failure, fail.Closed where the log was closed first: the record is not in
-// the file, and every later Commit fails alike.
+// Commit blocks until the record of t, and so every one before it, is written and, if the policy is always, synced.
+// Under the other policies a crash of the machine may lose it for as long as the policy says. Commit fails with
+// fail.Full or fail.Storage after a storage failure and with fail.Closed if the log was closed first: the record is
+// then not in the file, and every later Commit fails with the same error.
 func (l *Log) Commit(t Ticket) error {
 	if Ticket(l.settled.Load()) >= t {
 		return nil
@@ -43,8 +43,8 @@ func (l *Log) Commit(t Ticket) error {
 	return nil
 }
 
-// Sync writes everything staged so far and returns once the file is on disk, whatever the policy. A log open for reading
-// has nothing to sync.
+// Sync writes everything staged so far and blocks until the file is on disk, whatever the policy. It does nothing on a
+// log open for reading.
 func (l *Log) Sync() error {
 	if l.opts.ReadOnly {
 		return nil
@@ -64,14 +64,14 @@ func (l *Log) Sync() error {
 	return nil
 }
 
-// leadLocked takes the turn, writes all that is staged, syncs it where told, and settles it or fails the log. It lets
-// go of the lock meanwhile.
+// leadLocked sets busy, writes all that is staged, syncs it if sync is set, and settles it or fails the log. It
+// releases the lock meanwhile.
 func (l *Log) leadLocked(sync bool) {
 	l.busy = true
-	if sync && l.company > 1 {
-		l.awaitCompanyLocked()
+	if sync && l.groupSize > 1 {
+		l.gatherLocked()
 	}
-	l.company = len(l.pending)
+	l.groupSize = len(l.pending)
 	group, to, file, at := l.pending, l.staged, l.file, l.written.offset
 	l.pending, l.spare = l.spare[:0], nil
 	l.mu.Unlock()
@@ -85,8 +85,8 @@ func (l *Log) leadLocked(sync bool) {
 		}
 	}
 	if err != nil {
-		// Nobody was told that the group is written, so it goes as a whole. Where even this fails the next Open finds
-		// a torn tail, or whole records nobody was answered for.
+		// No Commit of the group has returned, so the group is cut off as a whole. If even this fails, the next Open
+		// finds a torn tail, or whole records that were never acknowledged.
 		_ = file.Truncate(at)
 	}
 	clear(group)
@@ -112,7 +112,7 @@ func (l *Log) leadLocked(sync bool) {
 	l.settleLocked()
 }
 
-// syncedLocked notes that what is written up to a position is on disk, and so is all that was in the file before.
+// syncedLocked records that everything written up to the position to is on disk, as is all that was in the file before.
 func (l *Log) syncedLocked(to position) {
 	if l.synced.ticket <= to.ticket {
 		l.synced = to
@@ -120,13 +120,13 @@ func (l *Log) syncedLocked(to position) {
 	l.opts.Synced(l.synced.ticket)
 }
 
-// awaitCompanyLocked lets the writers that the last sync let go stage their next records, so that they share this one:
-// without it two halves of them take turns, each waiting for the other's sync. It only gives up the processor to what
-// is ready to run, stops as soon as that brings nothing or has taken companyTime, and a writer who was alone last time
-// waits for nobody.
-func (l *Log) awaitCompanyLocked() {
+// gatherLocked lets the writers that the last sync released stage their next records, so that they share this sync.
+// Without it the writers fall into two halves that alternate, each waiting for the other's sync. It only yields the
+// processor to goroutines that are ready to run, and stops as soon as that stages no more records or has taken
+// gatherTime. A writer that was alone in the last group does not wait.
+func (l *Log) gatherLocked() {
 	begun := time.Now()
-	for staged := -1; len(l.pending) > staged && time.Since(begun) < companyTime; {
+	for staged := -1; len(l.pending) > staged && time.Since(begun) < gatherTime; {
 		staged = len(l.pending)
 		l.mu.Unlock()
 		runtime.Gosched()
@@ -134,7 +134,7 @@ func (l *Log) awaitCompanyLocked() {
 	}
 }
 
-// settleLocked answers the Commits that the ends of what is written and synced now cover.
+// settleLocked wakes the Commits that are covered by what is written and synced now.
 func (l *Log) settleLocked() {
 	end := l.written
 	if l.opts.Sync.Always {
@@ -145,13 +145,13 @@ func (l *Log) settleLocked() {
 	if l.dirty != nil && l.synced.ticket < l.written.ticket {
 		select {
 		case l.dirty <- struct{}{}:
-		default: // it knows already
+		default: // a wake is pending
 		}
 	}
 	l.free.Broadcast()
 }
 
-// write puts the group into the file at off, in as few calls as its size allows.
+// write writes the group to the file at off, in as few calls as its size allows.
 func (l *Log) write(f vfs.File, group [][]byte, off int64) error {
 	l.gather = l.gather[:0]
 	flush := func(b []byte) error {
@@ -180,7 +180,7 @@ func (l *Log) write(f vfs.File, group [][]byte, off int64) error {
 	return flush(l.gather)
 }
 
-// failLocked stops the log: what is staged and not written is lost. It needs the turn to be free.
+// failLocked stops the log: what is staged and not written is lost. It is called while busy is false.
 func (l *Log) failLocked(err error) {
 	l.err = err
 	l.first = l.written.ticket + 1
@@ -189,13 +189,13 @@ func (l *Log) failLocked(err error) {
 	l.free.Broadcast()
 }
 
-// failedLocked is the failure, answered once Options.Failed has been told of it: by this call where it is the first. It
-// lets go of the lock meanwhile.
+// failedLocked returns the failure once Options.Failed has returned. The first call to find the failure calls Failed.
+// It releases the lock meanwhile.
 func (l *Log) failedLocked() error {
-	err, first, tell := l.err, l.first, !l.told
-	l.told = true
+	err, first, report := l.err, l.first, !l.reported
+	l.reported = true
 	l.mu.Unlock()
-	if tell {
+	if report {
 		l.opts.Failed(first, err)
 		close(l.undone)
 	}
@@ -204,7 +204,7 @@ func (l *Log) failedLocked() error {
 	return err
 }
 
-// storageError classifies what the file system answered when the file should have been done something to.
+// storageError classifies an error of the file system. done is what could not be done to the file, such as "written".
 func storageError(done string, err error) error {
 	kind := fail.Storage
 	if vfs.IsFull(err) {

@@ -105,17 +105,17 @@ func TestAFailureIsToldOnceAndBeforeAnyCommitAnswers(t *testing.T) {
 			t.Fatal("a commit failed before its block was undone")
 		}
 		if l.Err() == nil {
-			t.Fatal("the log says it takes more while the failure is told")
+			t.Fatal("the log says it accepts records while Failed runs")
 		}
 		close(undo)
 		committers.Wait()
 		for range 8 {
 			if err := <-answers; fail.KindOf(err) != fail.Storage {
-				t.Fatalf("a commit answered %v", err)
+				t.Fatalf("a commit returned %v", err)
 			}
 		}
 		if !slices.Equal(told, []Ticket{2}) {
-			t.Fatalf("told of tickets %d, want 2 once", told)
+			t.Fatalf("Failed was called with tickets %d, want 2 once", told)
 		}
 	})
 }
@@ -124,20 +124,20 @@ func TestAfterAFailedSyncNothingIsWrittenOrSyncedAgain(t *testing.T) {
 	fs, l := create(t, Options{Sync: Policy{Always: true}})
 	fs.FailAt(fs.Ops()+2, syscall.EIO) // the write, then the sync
 	if err := l.Commit(l.Stage(Block, room("lost"))); !errors.Is(err, syscall.EIO) {
-		t.Fatalf("a failed sync answers %v", err)
+		t.Fatalf("a failed sync returns %v", err)
 	}
 	writes, syncs := fs.Count(crashfs.Write), fs.Count(crashfs.Sync)
 	if err := l.Commit(l.Stage(Block, room("later"))); !errors.Is(err, syscall.EIO) {
-		t.Fatalf("a commit after it answers %v", err)
+		t.Fatalf("a commit after it returns %v", err)
 	}
 	if err := l.Sync(); !errors.Is(err, syscall.EIO) {
-		t.Fatalf("a sync after it answers %v", err)
+		t.Fatalf("a sync after it returns %v", err)
 	}
 	if _, err := l.Rewrite(); !errors.Is(err, syscall.EIO) {
-		t.Fatalf("a rewrite after it answers %v", err)
+		t.Fatalf("a rewrite after it returns %v", err)
 	}
 	if err := l.Close(); !errors.Is(err, syscall.EIO) {
-		t.Fatalf("the close answers %v", err)
+		t.Fatalf("the close returns %v", err)
 	}
 	if fs.Count(crashfs.Write) != writes || fs.Count(crashfs.Sync) != syncs {
 		t.Fatal("the file was written or synced after a failed sync")
@@ -146,7 +146,7 @@ func TestAfterAFailedSyncNothingIsWrittenOrSyncedAgain(t *testing.T) {
 		t.Fatalf("the log says %d bytes, the file has %d", l.Size(), size)
 	}
 	if list, err := words(fs, Options{}); err != nil || len(list) != 0 {
-		t.Fatalf("the file holds %q, %v: what was not answered is to be cut off", list, err)
+		t.Fatalf("the file holds %q, %v: what was not acknowledged must be cut off", list, err)
 	}
 }
 
@@ -160,14 +160,14 @@ func TestAFullDiskLosesNothingAnsweredOnceSpaceIsFreed(t *testing.T) {
 		if err == nil {
 			answered = append(answered, word)
 		} else if fail.KindOf(err) != fail.Full {
-			t.Fatalf("a full disk answers %v", err)
+			t.Fatalf("a full disk returns %v", err)
 		}
 	}
 	if len(answered) == 0 || len(answered) == 100 {
-		t.Fatalf("%d of 100 were answered", len(answered))
+		t.Fatalf("%d of 100 were acknowledged", len(answered))
 	}
 	if err := l.Close(); fail.KindOf(err) != fail.Full {
-		t.Fatalf("the close answers %v", err)
+		t.Fatalf("the close returns %v", err)
 	}
 	fs.SetSpace(-1)
 	if list, err := words(fs, Options{}); err != nil || !slices.Equal(list, answered) {
@@ -202,7 +202,7 @@ func TestAnIntervalSyncsBehindTheWritersAndOnlyWhenThereIsSomething(t *testing.T
 			t.Fatalf("%d syncs after an idle hour, want 1", n)
 		}
 		if err := l.Close(); err != nil || syncs() != 1 {
-			t.Fatalf("the close answers %v and leaves %d syncs, want the 1: all was synced", err, syncs())
+			t.Fatalf("the close returns %v and leaves %d syncs, want the 1: all was synced", err, syncs())
 		}
 		list, err := words(fs.CrashKeeping(func(int) int { return 0 }), Options{})
 		if err != nil || len(list) != 10 {
@@ -229,13 +229,13 @@ func TestAnIntervalsFailedSyncStopsWrites(t *testing.T) {
 			t.Fatalf("the log says %v", err)
 		}
 		if err := l.Commit(1); err != nil {
-			t.Fatalf("what was answered is answered otherwise now: %v", err)
+			t.Fatalf("a commit that has succeeded now returns: %v", err)
 		}
 		if err := l.Commit(l.Stage(Block, room("late"))); !errors.Is(err, syscall.EIO) {
-			t.Fatalf("a commit after it answers %v", err)
+			t.Fatalf("a commit after it returns %v", err)
 		}
 		if !slices.Equal(told, []Ticket{2}) {
-			t.Fatalf("told of tickets %d, want 2 once", told)
+			t.Fatalf("Failed was called with tickets %d, want 2 once", told)
 		}
 	})
 }
@@ -268,7 +268,7 @@ func TestAnOpenPutsOnDiskWhatAKilledProcessLeftUnsynced(t *testing.T) {
 func TestADatabaseThatWasOnlyReadClosesWithoutASync(t *testing.T) {
 	data, _ := sample(t)
 	fs := store(t, data)
-	if _, err := words(fs, Options{}); err != nil { // which closes it in order
+	if _, err := words(fs, Options{}); err != nil { // closes it in order
 		t.Fatal(err)
 	}
 	ops, closed := fs.Ops(), stored(t, fs)
@@ -293,7 +293,7 @@ func TestCloseAnswersAlikeToEveryoneAndRefusesWhatComesAfter(t *testing.T) {
 	}
 	closers.Wait()
 	if err := l.Commit(l.Stage(Block, room("late"))); fail.KindOf(err) != fail.Closed {
-		t.Fatalf("a commit after the close answers %v", err)
+		t.Fatalf("a commit after the close returns %v", err)
 	}
 	if list, err := words(fs, Options{}); err != nil || !slices.Equal(list, []string{"staged"}) {
 		t.Fatalf("found %q, %v", list, err)

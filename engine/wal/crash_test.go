@@ -21,7 +21,7 @@ const file = "/data/x.fenec"
 
 func imageOf(words []string) []byte { return room(strings.Join(words, " ")) }
 
-// words opens the file and answers the list it holds.
+// words opens the file and returns the list it holds.
 func words(fs vfs.FS, o Options) ([]string, error) {
 	o.FS = fs
 	var list []string
@@ -40,12 +40,12 @@ func words(fs vfs.FS, o Options) ([]string, error) {
 	return list, l.Close()
 }
 
-// history is what a run did: what it staged, in order, and how much of that was answered.
+// history is what a run did: what it staged, in order, and how much of that was acknowledged.
 type history struct {
 	created  bool
 	staged   []string
 	answered int
-	failed   []Ticket // what Options.Failed was told
+	failed   []Ticket // what Options.Failed was called with
 }
 
 // run writes groups of words of various sizes, a rewrite among them, until something fails or it is done.
@@ -112,10 +112,10 @@ func run(fs *crashfs.FS, policy Policy) (h history, err error) {
 	return h, nil
 }
 
-// holds tells whether list is a prefix of what was staged that has at least everything answered.
+// holds fails unless list is a prefix of what was staged that has at least everything acknowledged.
 func (h history) holds(list []string) error {
 	if len(list) < h.answered || len(list) > len(h.staged) || !slices.Equal(list, h.staged[:len(list)]) {
-		return fmt.Errorf("found %q, of %q staged with %d answered", list, h.staged, h.answered)
+		return fmt.Errorf("found %q, of %q staged with %d acknowledged", list, h.staged, h.answered)
 	}
 	return nil
 }
@@ -139,8 +139,8 @@ func TestPowerLossAtEveryOperationKeepsWhatWasAnswered(t *testing.T) {
 			fs := crashfs.New(seed)
 			fs.PowerOffAt(k)
 			h, err := run(fs, always)
-			if (err == nil) != (k >= ops) { // the last is the mark's, which may well be missing
-				t.Fatalf("operation %d of %d: run answered %v", k, ops, err)
+			if (err == nil) != (k >= ops) { // the last operation writes the mark, which may be missing
+				t.Fatalf("operation %d of %d: run returned %v", k, ops, err)
 			}
 			after := fs.Crash()
 			list, err := words(after, Options{Sync: always})
@@ -209,7 +209,7 @@ func oneFailure(t *testing.T, name string, cause error, policy Policy, k int, se
 			want = fail.Full
 		}
 		if !errors.Is(err, cause) || fail.KindOf(err) != want {
-			t.Fatalf("%s: the run answered %v", name, err)
+			t.Fatalf("%s: the run returned %v", name, err)
 		}
 	}
 	if n := fs.OpenFiles(); n != 0 {
@@ -218,7 +218,7 @@ func oneFailure(t *testing.T, name string, cause error, policy Policy, k int, se
 	fs.Heal()
 	if !h.created {
 		if _, err := words(fs, Options{}); !errors.Is(err, os.ErrNotExist) {
-			t.Fatalf("%s: a file that could not be created answers %v", name, err)
+			t.Fatalf("%s: a file that could not be created returns %v", name, err)
 		}
 		return
 	}
@@ -230,11 +230,11 @@ func oneFailure(t *testing.T, name string, cause error, policy Policy, k int, se
 		t.Fatalf("%s: %v", name, err)
 	}
 	if len(h.failed) > 1 {
-		t.Fatalf("%s: the failure was told %d times", name, len(h.failed))
+		t.Fatalf("%s: Failed was called %d times", name, len(h.failed))
 	}
 	for _, first := range h.failed {
 		if int(first) <= h.answered || int(first) > len(h.staged)+1 {
-			t.Fatalf("%s: told that %d is lost, %d are answered", name, first, h.answered)
+			t.Fatalf("%s: Failed was called with ticket %d, and %d are acknowledged", name, first, h.answered)
 		}
 	}
 	if !policy.Always {

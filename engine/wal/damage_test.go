@@ -16,8 +16,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// sample is a small file that a process left which was killed: an image of two words, then three blocks. ends are the
-// offsets behind each record.
+// sample returns a small file as a killed process left it: an image of two words, then three blocks. ends are the
+// offsets after each record.
 func sample(t testing.TB) (data []byte, ends []int64) {
 	t.Helper()
 	fs := crashfs.New(1)
@@ -71,7 +71,7 @@ func store(t testing.TB, data []byte) *crashfs.FS {
 
 var sampleWords = []string{"one", "two", "three", "four", "five-and-the-last"}
 
-// wantDamaged asserts that the file is refused, with the offset said and nothing changed.
+// wantDamaged asserts that opening the file fails with the offset and changes nothing.
 func wantDamaged(t *testing.T, name string, data []byte) {
 	t.Helper()
 	fs := store(t, data)
@@ -85,7 +85,7 @@ func wantDamaged(t *testing.T, name string, data []byte) {
 	}
 }
 
-// wantCut asserts that the file opens with the words, and takes another behind them from then on.
+// wantCut asserts that the file opens with the words, and accepts another after them.
 func wantCut(t *testing.T, name string, data []byte, want []string) {
 	t.Helper()
 	fs := store(t, data)
@@ -141,15 +141,15 @@ func TestAFlippedByteInAnImageIsReportedThoughNothingFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := stored(t, fs)
-	for off := range data[:l.Size()-HeaderSize] { // in the mark behind it, it is what a crash may leave
+	for off := range data[:l.Size()-HeaderSize] { // damage in the mark after it is what a crash may leave
 		flipped := bytes.Clone(data)
 		flipped[off] ^= 0x04
 		wantDamaged(t, fmt.Sprintf("byte %d flipped", off), flipped)
 	}
 }
 
-// TestADerivedRecordThatIsDamagedIsPassedOver has two of them, in the image and between blocks: what they hold can be made
-// again, so a file is not refused for them. Where one begins and ends its header says, which is not guessed at.
+// TestADerivedRecordThatIsDamagedIsPassedOver damages two of them, in the image and between blocks. Their content can
+// be rebuilt, so the file is not refused for them. Their headers say where they begin and end; that is not guessed.
 func TestADerivedRecordThatIsDamagedIsPassedOver(t *testing.T) {
 	fs := store(t, nil)
 	if err := fs.Remove(file); err != nil {
@@ -187,7 +187,7 @@ func TestADerivedRecordThatIsDamagedIsPassedOver(t *testing.T) {
 				t.Fatalf("%s: opened as %q, %v, want %q and the file as it was", name, list, err, left)
 			}
 			if !strings.Contains(log.String(), fmt.Sprintf("offset %d is damaged in its payload", d[0])) {
-				t.Fatalf("%s: the log is not told: %s", name, &log)
+				t.Fatalf("%s: nothing in the log: %s", name, &log)
 			}
 			if list, _, err := streamed(flipped, 7); err != nil || !slices.Equal(list, left) {
 				t.Fatalf("%s: streamed as %q, %v, want %q", name, list, err, left)
@@ -284,7 +284,7 @@ func TestWhatIsNoFileOfThisVersionIsRefusedByName(t *testing.T) {
 	} {
 		wantDamaged(t, c.name, c.data)
 		if _, err := words(store(t, c.data), Options{}); !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s answers %q, want it to say %q", c.name, err, c.want)
+			t.Errorf("%s has the error %q, want %q in it", c.name, err, c.want)
 		}
 	}
 }
@@ -314,7 +314,7 @@ func TestCheckReadsPastAFlippedByteAnywhere(t *testing.T) {
 		flipped := bytes.Clone(data)
 		flipped[off] ^= 0x10
 		want := slices.Clone(sampleWords)
-		at := int64(0) // where the damage is said to begin
+		at := int64(0) // offset of the damage in the error
 		switch o := int64(off); {
 		case o < fileHeaderSize:
 		case o < ends[0]:
@@ -383,8 +383,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// paged is a file of four pages and more that a process left which was killed: blocks of about a thousand bytes, of which
-// the first two were synced before the third was staged, and no other since. ends are the offsets behind each record.
+// paged returns a file of more than four pages as a killed process left it: blocks of about a thousand bytes. The first
+// two were synced before the third was staged, and no later one was. ends are the offsets after each record.
 func paged(t *testing.T) (data []byte, ends []int64, words []string) {
 	t.Helper()
 	fs, l := create(t, Options{})
@@ -402,11 +402,11 @@ func paged(t *testing.T) (data []byte, ends []int64, words []string) {
 	return stored(t, fs), ends, words
 }
 
-// TestPagesThatNeverReachedTheDiskAreCutOff has whole records behind a page that was not written: where they say that it
-// was, or it does not look like one, the file is corrupt.
+// TestPagesThatNeverReachedTheDiskAreCutOff puts whole records after a page that was not written. If they say that it
+// was, or it does not look like such a page, the file is corrupt.
 func TestPagesThatNeverReachedTheDiskAreCutOff(t *testing.T) {
 	data, ends, all := paged(t)
-	// A page that was never written has what it held when the file was synced last, and zeros from there on.
+	// A page that was never written holds what it held at the last sync, and zeros from there on.
 	lost := func(page int) []byte {
 		b := bytes.Clone(data)
 		clear(b[max(int64(page)*pageSize, ends[1]) : (page+1)*pageSize])
@@ -433,7 +433,7 @@ func TestPagesThatNeverReachedTheDiskAreCutOff(t *testing.T) {
 	clear(synced[ends[0]:ends[1]])
 	wantDamaged(t, "a record of what was synced lost", synced)
 
-	// Once a record says that all before it was on disk, a page of that is not lost to a crash.
+	// Once a record says that all before it was on disk, no page before it is lost to a crash.
 	fs := store(t, data)
 	l, err := Open(file, Options{FS: fs}, func(Kind, []byte, int, int) error { return nil })
 	if err != nil {
@@ -448,7 +448,7 @@ func TestPagesThatNeverReachedTheDiskAreCutOff(t *testing.T) {
 	wantDamaged(t, "a page lost that was on disk", lost(2))
 }
 
-// TestAFileClosedInOrderLosesNothingSilently changes each byte of one: only in its mark is that what a crash may leave.
+// TestAFileClosedInOrderLosesNothingSilently changes each byte of one: only a change in its mark looks like a crash.
 func TestAFileClosedInOrderLosesNothingSilently(t *testing.T) {
 	data, _ := sample(t)
 	fs := store(t, data)

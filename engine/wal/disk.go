@@ -6,8 +6,8 @@ import (
 	"fenec/internal/vfs"
 )
 
-// disk is a log's file. Its syncs run one at a time, and none succeeds once one has failed: the kernel tells of a page
-// that it could not write once, to whichever sync of the descriptor asks first, and takes it for written from then on.
+// disk is a log's file. Its syncs run one at a time, and none succeeds after one has failed: the kernel reports a page
+// that it could not write only once, to the first sync of the descriptor, and considers it written from then on.
 type disk struct {
 	vfs.File
 

@@ -11,13 +11,13 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// trial is a log whose sync fails, and what was promised of it.
+// trial is a log whose sync fails, and what it has acknowledged.
 type trial struct {
 	t       *testing.T
 	fs      *crashfs.FS
 	policy  Policy
 	name    string
-	known   []string // what the file held as it was opened
+	known   []string // what the file held when it was opened
 	staged  []string // since then
 	durable int      // how many of all those a sync has covered
 }
@@ -62,7 +62,7 @@ func (r *trial) write(l *Log, groups int) error {
 		}
 		err := l.Commit(last)
 		if err == nil && r.policy.Always {
-			r.durable = max(r.durable, len(r.known)+int(last)) // answered
+			r.durable = max(r.durable, len(r.known)+int(last)) // acknowledged
 		}
 		if err == nil && group%2 == 1 {
 			err = l.SyncWritten()
@@ -74,9 +74,9 @@ func (r *trial) write(l *Log, groups int) error {
 	return nil
 }
 
-// TestASyncThatFailedIsNotTakenForAGoodOneLater has each sync of a run fail in turn. The kernel takes what it lost then
-// for written, so that syncs after it succeed; the log is closed and opened again, or its process killed, and goes on, with
-// the page cache dropped before or after; and at the end the power goes.
+// TestASyncThatFailedIsNotTakenForAGoodOneLater has each sync of a run fail in turn. The kernel then considers what it
+// lost as written, so that later syncs succeed. The log is closed and opened again, or its process killed, and goes on,
+// with the page cache dropped before or after. At the end the power is cut.
 func TestASyncThatFailedIsNotTakenForAGoodOneLater(t *testing.T) {
 	for _, policy := range []Policy{{}, {Always: true}} {
 		syncs := failedSyncTrial(t, policy, 0, 1, 0)
@@ -84,7 +84,7 @@ func TestASyncThatFailedIsNotTakenForAGoodOneLater(t *testing.T) {
 			for seed := range uint64(6) {
 				for way := range ways {
 					if way&liesBefore != 0 && (k == 1 || way&dropsBefore != 0) {
-						continue // there is none before, or what the device has lost is nowhere any more
+						continue // there is no sync before, or what the device has lost cannot be found any more
 					}
 					failedSyncTrial(t, policy, k, seed, way)
 				}
@@ -93,17 +93,17 @@ func TestASyncThatFailedIsNotTakenForAGoodOneLater(t *testing.T) {
 	}
 }
 
-// ways are how a trial goes on after the failure: bits.
+// ways are how a trial goes on after the failure, as bits.
 const (
-	killed      = 1 << iota // the log is left as a process that is killed leaves it
+	killed      = 1 << iota // the log is left as a killed process leaves it
 	dropsBefore             // the page cache is dropped before the log is opened again
 	dropsAfter              // and after it has written more
 	opensTwice              // it is opened and closed once more before it writes
-	liesBefore              // the sync before the one that failed lost as much and said nothing, as a full loop device's may
+	liesBefore              // the sync before the failed one lost as much and reported success, as that of a full loop device may
 	ways
 )
 
-// failedSyncTrial fails sync k of a run, none where 0, and returns how many the run has.
+// failedSyncTrial fails sync k of a run, or none if k is 0, and returns how many syncs the run has.
 func failedSyncTrial(t *testing.T, policy Policy, k int, seed uint64, way int) (syncs int) {
 	r := &trial{t: t, fs: crashfs.New(seed), policy: policy}
 	r.name = fmt.Sprintf("sync %v, sync %d fails, seed %d, way %05b", policy, k, seed, way)

@@ -15,7 +15,7 @@ import (
 //	16  salt, 4 bytes
 //	20  CRC-32C of the 20 bytes before
 //
-// A file is filled and synced under another name before it gets its own, so whatever the third field covers was on disk
+// A file is filled and synced under another name before it gets its own, so what the third field covers was on disk
 // whole: damage there is never a write cut short by a crash.
 const (
 	magic          = "FENEC\x00"
@@ -23,7 +23,7 @@ const (
 	fileHeaderSize = 24
 )
 
-// FileHeaderSize is what a file takes before its first record, in bytes.
+// FileHeaderSize is the length of a file's header in bytes. The first record follows it.
 const FileHeaderSize = fileHeaderSize
 
 type fileHeader struct {
@@ -41,7 +41,7 @@ func (h fileHeader) encode() []byte {
 	return b
 }
 
-// parseFileHeader reads and judges the header of a whole file.
+// parseFileHeader decodes and checks the header of a whole file.
 func parseFileHeader(data []byte) (fileHeader, error) {
 	h, err := decodeFileHeader(data)
 	if err != nil {
@@ -50,15 +50,15 @@ func parseFileHeader(data []byte) (fileHeader, error) {
 	return h, h.covers(int64(len(data)))
 }
 
-// covers refuses a file of size bytes that is shorter than it ever was.
+// covers fails if size, the length of the file in bytes, is less than the length it got its name with.
 func (h fileHeader) covers(size int64) error {
 	if h.base < fileHeaderSize || h.base > size {
-		return fail.New(fail.Damaged, "the file is cut short at offset %d: it had %d bytes from its beginning", size, h.base)
+		return fail.New(fail.Damaged, "the file is cut short at offset %d: it had %d bytes when it was made", size, h.base)
 	}
 	return nil
 }
 
-// decodeFileHeader reads the header a file begins with.
+// decodeFileHeader decodes the header at the start of data.
 func decodeFileHeader(data []byte) (fileHeader, error) {
 	switch {
 	case len(data) == 0:
@@ -67,7 +67,7 @@ func decodeFileHeader(data []byte) (fileHeader, error) {
 		return fileHeader{}, fail.New(fail.Damaged,
 			"the file is cut short at offset %d: its header has %d bytes", len(data), fileHeaderSize)
 	case string(data[:len(magic)]) != magic:
-		return fileHeader{}, fail.New(fail.Damaged, "the file is not a fenec database: other bytes than FENEC at offset 0")
+		return fileHeader{}, fail.New(fail.Damaged, "the file is not a fenec database: expected FENEC at offset 0")
 	}
 	if v := binary.LittleEndian.Uint16(data[6:]); v != version {
 		return fileHeader{}, fail.New(fail.Damaged,

@@ -12,8 +12,8 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// A file of version 1, as docs/file-format.md describes it, closed in order, and one of before records said how much of
-// the file was on disk. What was once written must open for ever.
+// The files are version 1 as docs/file-format.md describes it: one closed in order, and one from before records said
+// how much of the file was on disk. Every file ever written must stay readable.
 const (
 	image1 = "46454e4543000100" + "3000000000000000" + "0a0b0c0d" + "242684a0" +
 		"0800000001000000" + "ce5f1214" + "b5c5171e" + "6f6e652074776f20"
@@ -58,7 +58,7 @@ func TestTheFileIsAsItsPageSays(t *testing.T) {
 	}
 }
 
-// discardFS takes writes without a trace, so that only the log's own allocations count.
+// discardFS discards writes, so that only the log's own allocations count.
 type discardFS struct{ vfs.FS }
 
 type discardFile struct{ vfs.File }

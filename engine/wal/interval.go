@@ -2,9 +2,9 @@ package wal
 
 import "time"
 
-// syncBehind is the goroutine of an interval policy: what is written is synced Every later at the latest. It wakes only
-// while there is something to sync.
-func (l *Log) syncBehind() {
+// syncLater is the goroutine of an interval policy: it syncs what is written within Every of the write. It wakes only
+// if there is something to sync.
+func (l *Log) syncLater() {
 	timer := time.NewTimer(l.opts.Sync.Every)
 	defer timer.Stop()
 	for {
@@ -19,12 +19,12 @@ func (l *Log) syncBehind() {
 			return // Close syncs
 		case <-timer.C:
 		}
-		_ = l.SyncWritten() // a failure has stopped writes, and whoever commits next is told
+		_ = l.SyncWritten() // a failure has stopped writes; the next Commit returns it
 	}
 }
 
-// SyncWritten syncs what is written by now, whatever the policy, without the turn: writers go on meanwhile. A log open
-// for reading has nothing to sync.
+// SyncWritten syncs what is written by now, whatever the policy, and does not block writers. It does nothing on a log
+// open for reading.
 func (l *Log) SyncWritten() error {
 	if l.opts.ReadOnly {
 		return nil

@@ -10,10 +10,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// room is a payload behind the room a record's header takes.
+// room returns a payload after the room for a record's header.
 func room(payload string) []byte { return append(make([]byte, HeaderSize), payload...) }
 
-// kill writes and syncs what is staged and leaves the file as a process that is killed then does.
+// kill writes and syncs what is staged and leaves the file as a killed process does.
 func kill(t testing.TB, l *Log) {
 	t.Helper()
 	if err := errors.Join(l.Sync(), l.file.Close()); err != nil {

@@ -1,19 +1,19 @@
 package wal
 
-// Closed reports whether the file ended, as it was opened, with the mark of having been closed in order, or was created
-// or received just now.
+// Closed reports whether the file ended, when it was opened, with the mark of having been closed in order, or has just
+// been created or received.
 func (l *Log) Closed() bool { return l.closed }
 
-// OnDisk returns up to which offset the file is known to be on disk.
+// OnDisk returns the offset up to which the file is known to be on disk.
 func (l *Log) OnDisk() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.synced.offset
 }
 
-// Mark ends the file with a mark, so that who opens it, or an image of it, need not take its end for that of a process
-// that was killed. It does so where everything is on disk and there is none yet, and is nothing to rely on: a file
-// without its mark is opened as after a crash. The caller lets nothing be staged meanwhile.
+// Mark appends a mark to the file, so that the end of the file, or of an image of it, is not mistaken for that of a
+// killed process. It does nothing if there is a mark already or something is not on disk. A caller must not rely on it:
+// a file without its mark is opened as after a crash. The caller makes sure that nothing is staged meanwhile.
 func (l *Log) Mark() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -25,9 +25,9 @@ func (l *Log) Mark() {
 	}
 }
 
-// markLocked is Mark with the turn free. It lets go of the lock meanwhile.
+// markLocked is Mark while busy is clear. It releases the lock meanwhile.
 //
-// The mark itself is not synced: what it says was so when it was written, whether or not it reaches the disk.
+// The mark itself is not synced: what it says was true when it was written, whether or not it reaches the disk.
 func (l *Log) markLocked() {
 	if l.marked || len(l.pending) > 0 || l.synced.ticket < l.written.ticket {
 		return
@@ -40,7 +40,7 @@ func (l *Log) markLocked() {
 	l.mu.Unlock()
 	_, err := file.WriteAt(rec, off)
 	if err != nil {
-		_ = file.Truncate(off) // or the next open does
+		_ = file.Truncate(off) // the next open does it if this fails
 	}
 	l.mu.Lock()
 	l.busy = false

@@ -34,7 +34,7 @@ func TestAMarkSaysThatAllIsOnDisk(t *testing.T) {
 	size := l.Size()
 	l.Mark()
 	if l.Size() != size {
-		t.Error("a second mark is written behind the first")
+		t.Error("a second mark is written after the first")
 	}
 	if err := l.Commit(l.Stage(Block, room("one"))); err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestAMarkSaysThatAllIsOnDisk(t *testing.T) {
 	want("synced", false)
 	l.Mark()
 	want("marked again", true)
-	// A mark is nothing that has to be there: with a full disk the file is closed without.
+	// The mark is optional: if the disk is full, the file is closed without it.
 	if err := errors.Join(l.Commit(l.Stage(Block, room("two"))), l.Sync()); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestALogThatFailedIsNotMarked(t *testing.T) {
 	}
 }
 
-// reportsOnce is a file that has lost a page, which one sync is told of.
+// reportsOnce is a file that has lost a page, which only one sync reports.
 type reportsOnce struct {
 	vfs.File
 	mu   sync.Mutex
@@ -101,15 +101,15 @@ func TestOneSyncThatFailsFailsThoseBesideItAndAfterIt(t *testing.T) {
 	}
 	for range 4 {
 		if err := <-errs; !errors.Is(err, syscall.EIO) {
-			t.Errorf("a sync beside one that failed answers %v", err)
+			t.Errorf("a sync concurrent with one that failed returns %v", err)
 		}
 	}
 	if err := f.Sync(); !errors.Is(err, syscall.EIO) {
-		t.Errorf("a sync after one that failed answers %v", err)
+		t.Errorf("a sync after one that failed returns %v", err)
 	}
 }
 
-// TestWhatCannotBeWrittenAgainIsRead opens a file that was not closed in order on a disk that takes nothing.
+// TestWhatCannotBeWrittenAgainIsRead opens a file that was not closed in order on a disk that accepts no writes.
 func TestWhatCannotBeWrittenAgainIsRead(t *testing.T) {
 	fs, l := create(t, Options{})
 	if err := l.Commit(l.Stage(Block, room("one"))); err != nil {
@@ -132,11 +132,11 @@ func TestWhatCannotBeWrittenAgainIsRead(t *testing.T) {
 	}
 	for range 2 {
 		if err := again.Commit(again.Stage(Block, room("two"))); !errors.Is(err, syscall.EIO) {
-			t.Errorf("a commit answers %v", err)
+			t.Errorf("a commit returns %v", err)
 		}
 	}
 	if err := again.Close(); !errors.Is(err, syscall.EIO) || failed != 1 {
-		t.Errorf("closed with %v, and the failure was told %d times", err, failed)
+		t.Errorf("closed with %v, and Failed was called %d times", err, failed)
 	}
 	fs.Hook(nil)
 	if got := contents(t, file, Options{FS: fs}); len(got) != 1 {

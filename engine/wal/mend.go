@@ -8,15 +8,15 @@ import (
 	"fenec/engine/fail"
 )
 
-// mendBefore is how much of what is known to be on disk is read from there, in bytes, before the rest is written again.
+// mendBefore is how many bytes, of those known to be on disk, are read back before the rest is written again.
 const mendBefore = 16 << 20
 
-// mend has a file that was not closed in order on disk; data is all of it, as it was read.
+// mend makes sure that a file which was not closed in order is on disk; data is the whole file as it was read.
 //
-// The process before may have had a sync fail. The kernel takes the pages that it could not write for written then: it goes
-// on showing them, and later syncs pass them over. So the cache is dropped, and what is not known to be on disk, or is not
-// found there, is written again and synced. That is read from the disk in its turn, since a page may not have been dropped:
-// on ext4 what is written to one that was lost is lost with it.
+// A sync of the previous process may have failed. The kernel then considers the pages that it could not write as
+// written: it goes on showing them, and later syncs skip them. So the cache is dropped, and what is not known to be on
+// disk, or is not found there, is written again and synced. That is then read back from the disk, since a page may not
+// have been dropped: on ext4, what is written to a lost page is lost with it.
 func (l *Log) mend(data []byte) error {
 	checked := max(0, l.synced.offset-mendBefore)
 	from, err := l.firstLost(data, checked)
@@ -39,10 +39,10 @@ func (l *Log) mend(data []byte) error {
 			return nil
 		}
 	}
-	return fail.New(fail.Storage, "the database's file does not keep what is written to it, from offset %d on", from)
+	return fail.New(fail.Storage, "the database's file reads back other bytes than were written and synced, from offset %d on", from)
 }
 
-// writeAgain writes the end of data over itself and syncs it.
+// writeAgain writes data from off on over itself and syncs it.
 func (l *Log) writeAgain(data []byte, off int64) error {
 	for end := int64(len(data)); off < end; off += gatherSize {
 		if _, err := l.file.WriteAt(data[off:min(off+gatherSize, end)], off); err != nil {
@@ -55,8 +55,8 @@ func (l *Log) writeAgain(data []byte, off int64) error {
 	return nil
 }
 
-// firstLost returns where, from off on, the file on disk first differs from data, to the buffer it was found in: the end of
-// data where it does not.
+// firstLost returns where, from off on, the file on disk first differs from data, rounded down to the buffer that was
+// compared. It returns the length of data if nothing differs.
 func (l *Log) firstLost(data []byte, off int64) (int64, error) {
 	if err := l.file.DropCache(); err != nil {
 		return 0, storageError("read", err)

@@ -9,13 +9,13 @@ import (
 	"fenec/internal/vfs"
 )
 
-// SideSuffix is what the name of a file being filled has behind the name it is to get.
+// SideSuffix is appended to a file's name while the file is being filled.
 const SideSuffix = ".new"
 
 const filePerm = 0o600
 
-// Create makes a new file with the records, on disk under its name when it returns, and opens it. It is os.ErrExist
-// where the name is taken.
+// Create makes a new file with the records and opens it. The file is on disk under its name when Create returns. Create
+// fails with os.ErrExist if the name is taken.
 func Create(path string, o Options, records ...Record) (*Log, error) {
 	o = o.withDefaults()
 	switch _, err := o.FS.Stat(path); {
@@ -53,14 +53,13 @@ func Create(path string, o Options, records ...Record) (*Log, error) {
 // Open opens a file and replays it: replay is called for each record in order with its kind and its payload, which is
 // data[from:to]. data is the whole file, the same slice each time, and replay may keep it.
 //
-// What a crash or a failed sync kept from the disk at the end of the file is cut off, and the log is told. A derived
-// record that is damaged in its payload is passed over, and the log is told too. fail.Damaged is a file that cannot be
-// read otherwise and names the offset: other damage before the end, a header or a kind that is not known. What replay
-// answers comes back as fail.Damaged too unless it is classified. The file is then left as it is. A file left half filled
-// under its side name by a crash is removed.
+// What a crash or a failed sync kept from the disk at the end of the file is cut off, with a line in the log. A derived
+// record whose payload is damaged is skipped, with a line in the log. Open fails with fail.Damaged and the offset for
+// other damage before the end and for an unknown header or kind. An error of replay without a kind becomes fail.Damaged
+// too. The file is then left as it is. A file that a crash left half filled under its side name is removed.
 //
-// Of a file that was not closed in order, what is not known to be on disk is written again and synced. Where it cannot be,
-// the log opens failed, to be read.
+// In a file that was not closed in order, what is not known to be on disk is written again and synced. If that fails,
+// the log opens as failed, for reading only.
 func Open(path string, o Options, replay func(kind Kind, data []byte, from, to int) error) (*Log, error) {
 	o = o.withDefaults()
 	flag := os.O_RDWR
@@ -94,7 +93,7 @@ func open(path string, o Options, f vfs.File, replay func(kind Kind, data []byte
 		return nil, err
 	}
 	r, err := replayAll(data, h, replay, func(damage error) {
-		o.Log.Warn().Err(damage).Msg("what was derived is damaged: it is passed over, and made again when it is needed")
+		o.Log.Warn().Err(damage).Msg("a derived record is damaged: it is skipped, and rebuilt when it is needed")
 	})
 	if err != nil {
 		return nil, err
@@ -122,12 +121,12 @@ func open(path string, o Options, f vfs.File, replay func(kind Kind, data []byte
 // extent is how far the records of a file reach.
 type extent struct {
 	end    int64 // of the last record
-	synced int64 // up to here, at least, the file was on disk
-	marked bool  // nothing was written after all of it was
+	synced int64 // the file was on disk at least up to here
+	marked bool  // the last record is a mark
 }
 
-// replayAll hands every record of data to replay, up to the end of data or to where records begin that did not all reach
-// the disk. Those that are damaged and can be spared it hands to spared.
+// replayAll calls replay for every record of data, up to the end of data or to the first record that did not all reach
+// the disk. It calls spared for each damaged record that can be spared.
 func replayAll(data []byte, fh fileHeader, replay func(kind Kind, data []byte, from, to int) error, spared func(damage error)) (extent, error) {
 	f := extent{end: fileHeaderSize, synced: fh.base}
 	for f.end < int64(len(data)) {
@@ -158,15 +157,15 @@ func replayAll(data []byte, fh fileHeader, replay func(kind Kind, data []byte, f
 	return f, nil
 }
 
-// checkKind refuses a record of a kind that this version does not know.
+// checkKind fails if this version does not know the record's kind.
 func checkKind(h header, off int64) error {
 	if !h.kind.known() {
-		return fail.New(fail.Damaged, "the record at offset %d is of kind %d, which this fenec does not know", off, h.kind)
+		return fail.New(fail.Damaged, "the record at offset %d is of kind %d, which this version of fenec does not know", off, h.kind)
 	}
 	return nil
 }
 
-// unreadable is what replay said of the record at off.
+// unreadable wraps the error that replay returned for the record at off.
 func unreadable(off int64, err error) error {
 	kind := fail.KindOf(err)
 	if kind == 0 {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Policy says when what is written is made durable. The zero Policy is off: synced as the log closes.
+// Policy is when a write becomes durable. The zero Policy is off: synced on close.
 type Policy struct {
-	Always bool          // before it is answered
-	Every  time.Duration // this long after it was written at the latest, where not Always; 0 is off
+	Always bool          // before it is acknowledged
+	Every  time.Duration // the longest time from a write to its sync, if not Always; 0 is off
 }
 
 // ParsePolicy reads "always", "off", a number of milliseconds, or a duration such as "300ms".
@@ -29,7 +29,7 @@ func ParsePolicy(s string) (Policy, error) {
 	return Policy{Every: every}, nil
 }
 
-// String is the policy as ParsePolicy reads it.
+// String returns the policy in a form that ParsePolicy accepts.
 func (p Policy) String() string {
 	switch {
 	case p.Always:

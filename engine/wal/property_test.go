@@ -16,7 +16,7 @@ type written struct {
 	base  int64
 	ends  []int64 // the first is where the header ends
 	kinds []Kind
-	texts []string // empty of a mark
+	texts []string // empty for a mark
 }
 
 // said are the texts of the records that are replayed, of which those of whole are there.
@@ -84,7 +84,7 @@ func harm(t *rapid.T, data []byte) []byte {
 		clear(data[at:to])
 	case 2:
 		data = data[:at]
-	case 3: // a part of the file again, behind it
+	case 3: // a part of the file again, after it
 		data = append(data, data[at:to]...)
 	case 4: // a part of the file over another
 		copy(data[rapid.IntRange(0, len(data)-1).Draw(t, "onto"):], bytes.Clone(data[at:to]))
@@ -94,7 +94,7 @@ func harm(t *rapid.T, data []byte) []byte {
 	return data
 }
 
-// whole tells which records are in data as they were written, and whether its header is.
+// whole reports which records of data are as they were written, and whether the header is.
 func (w written) whole(data []byte) (header bool, records []bool) {
 	same := func(from, to int64) bool {
 		return to <= int64(len(data)) && bytes.Equal(data[from:to], w.data[from:to])
@@ -105,14 +105,14 @@ func (w written) whole(data []byte) (header bool, records []bool) {
 	return same(0, fileHeaderSize), records
 }
 
-// spared tells that the record of that number is derived, and in data where its header, which is whole, says.
+// spared reports whether record i is derived and its header in data is whole.
 func (w written) spared(data []byte, i int) bool {
 	from, to := w.ends[i], w.ends[i]+HeaderSize
 	return w.kinds[i] == Derived && w.ends[i+1] <= int64(len(data)) && bytes.Equal(data[from:to], w.data[from:to])
 }
 
-// replayed is what Open makes of data: the records up to the first harm that is behind the image and has nothing whole
-// behind it, without derived ones whose header is as it was. Any other harm before that is a refusal.
+// replayed returns what Open makes of data: the records up to the first harm that is after the image and has nothing
+// whole after it, without derived ones whose header is intact. Open refuses any other harm before that.
 func (w written) replayed(data []byte) (texts []string, refused bool) {
 	header, records := w.whole(data)
 	if !header {
@@ -132,7 +132,7 @@ func (w written) replayed(data []byte) (texts []string, refused bool) {
 	return texts, false
 }
 
-// TestHarmIsCutOffTheEndOrReportedAndNothingElse says exactly what each file opens as.
+// TestHarmIsCutOffTheEndOrReportedAndNothingElse checks exactly what each file opens as.
 func TestHarmIsCutOffTheEndOrReportedAndNothingElse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawFile(t)
@@ -166,8 +166,8 @@ func TestHarmIsCutOffTheEndOrReportedAndNothingElse(t *testing.T) {
 	})
 }
 
-// checkReads asserts that Check finds every whole record and no other, as long as it can know the salt: from the header
-// or the first record.
+// checkReads asserts that Check finds every whole record and no other, as long as it can derive the salt from the
+// header or the first record.
 func checkReads(t *rapid.T, w written, data []byte, header bool, records []bool) {
 	var got []string
 	want := w.said(records)

@@ -6,15 +6,15 @@ import (
 	"fenec/engine/fail"
 )
 
-// Rewrite is a new file being filled beside the log's, which goes on taking records until Commit puts the new one in
-// its place. Its methods are for one goroutine at a time.
+// Rewrite is a new file being filled beside the log's. The log goes on accepting records until Commit replaces its file
+// with the new one. Its methods are not safe for concurrent use.
 type Rewrite struct {
 	log  *Log
 	side *side
 	done bool
 }
 
-// Rewrite begins a new file. One may be under way at a time: a second is fail.Conflict.
+// Rewrite begins a new file. It fails with fail.Conflict if another rewrite is under way.
 func (l *Log) Rewrite() (*Rewrite, error) {
 	l.mu.Lock()
 	err := l.err
@@ -42,22 +42,22 @@ func (l *Log) endRewrite() {
 	l.mu.Unlock()
 }
 
-// Append adds a record to the new file. rec is HeaderSize bytes of room, which Append fills, and the payload; it is
-// the caller's again when Append returns.
+// Append adds a record to the new file. rec is HeaderSize bytes of room, which Append fills, and the payload. The
+// caller may reuse it when Append returns.
 func (r *Rewrite) Append(kind Kind, rec []byte) error { return r.side.append(kind, rec) }
 
-// Size is the length of the new file in bytes so far.
+// Size returns the length of the new file so far in bytes.
 func (r *Rewrite) Size() int64 { return r.side.offset }
 
-// Sync makes what was appended so far durable, so that Commit has only the rest to wait for.
+// Sync makes what was appended so far durable, so that Commit has less to sync.
 func (r *Rewrite) Sync() error { return r.side.sync() }
 
-// Commit syncs the new file and puts it in the place of the log's. The caller has appended the meaning of every record
-// staged so far, and lets nothing be staged meanwhile: when Commit returns, everything staged counts as written and
-// synced, and the log appends to the new file.
+// Commit syncs the new file and replaces the log's file with it. The caller has appended the meaning of every record
+// staged so far, and makes sure that nothing is staged meanwhile. When Commit returns nil, everything staged counts as
+// written and synced, and the log appends to the new file.
 //
-// An error leaves the log with the file it had and the new one removed, unless the directory could not be synced after
-// the new file got its name: which of the two a crash would leave is then unknown, and the log has failed (Err).
+// If Commit fails, the log keeps its file and the new one is removed, unless the directory could not be synced after
+// the rename. Which of the two files a crash would leave is then unknown, and the log has failed (Err).
 func (r *Rewrite) Commit() error {
 	if r.done {
 		return fail.New(fail.Storage, "the rewrite has ended already")
@@ -94,7 +94,7 @@ func (r *Rewrite) Commit() error {
 	case err == nil:
 		l.adoptLocked(r.side)
 	case renamed:
-		// The engine may hold its lock here, so Failed is left to the first Commit or Sync that meets the failure.
+		// The engine may hold its lock here, so Failed is called by the first Commit or Sync that finds the failure.
 		l.renamed = true
 		l.failLocked(err)
 	default:
@@ -115,7 +115,7 @@ func (r *Rewrite) Commit() error {
 	return err
 }
 
-// adoptLocked makes a finished side file the log's. What was staged is in it.
+// adoptLocked makes a finished side file the log's file. It holds everything that was staged.
 func (l *Log) adoptLocked(s *side) {
 	l.file, l.salt = &disk{File: s.file}, s.salt
 	l.staged.offset = s.offset
@@ -127,7 +127,7 @@ func (l *Log) adoptLocked(s *side) {
 	l.settleLocked()
 }
 
-// Abort gives the new file up. After Commit or another Abort it does nothing.
+// Abort removes the new file. After Commit or another Abort it does nothing.
 func (r *Rewrite) Abort() error {
 	if r.done {
 		return nil

@@ -111,7 +111,7 @@ func TestARewriteGivenUpLeavesNoTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := l.Rewrite(); fail.KindOf(err) != fail.Conflict {
-		t.Fatalf("a second rewrite answers %v", err)
+		t.Fatalf("a second rewrite returns %v", err)
 	}
 	if err := r.Append(Image, imageOf([]string{"never"})); err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestARewriteGivenUpLeavesNoTrace(t *testing.T) {
 		t.Fatalf("files %q are left", names)
 	}
 	if r, err = l.Rewrite(); err != nil {
-		t.Fatalf("the next rewrite answers %v", err)
+		t.Fatalf("the next rewrite returns %v", err)
 	}
 	r.Abort()
 }
@@ -151,19 +151,19 @@ func TestARewriteWhoseDirectoryCannotBeSyncedFailsTheLog(t *testing.T) {
 		return nil
 	})
 	if err := r.Commit(); fail.KindOf(err) != fail.Storage {
-		t.Fatalf("the rewrite answers %v", err)
+		t.Fatalf("the rewrite returns %v", err)
 	}
 	if l.Err() == nil {
-		t.Fatal("the log takes more, into a file whose name a crash may take back")
+		t.Fatal("the log accepts records into a file whose rename a crash may undo")
 	}
 	if len(told) != 0 {
-		t.Fatal("the rewrite told of the failure under its caller's lock")
+		t.Fatal("the rewrite called Failed under its caller's lock")
 	}
 	if err := l.Commit(ticket); fail.KindOf(err) != fail.Storage || !slices.Equal(told, []Ticket{1}) {
-		t.Fatalf("the commit answers %v, told %d", err, told)
+		t.Fatalf("the commit returns %v, Failed called %d times", err, told)
 	}
 	if _, _, err := l.Snapshot(); fail.KindOf(err) != fail.Storage {
-		t.Fatalf("a snapshot of a file that lost its name answers %v", err)
+		t.Fatalf("a snapshot of a file that lost its name returns %v", err)
 	}
 	l.Close()
 	if n := fs.OpenFiles(); n != 0 {
@@ -240,7 +240,7 @@ func TestASnapshotWaitsForARewriteThatIsTakingThePlace(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		synctest.Wait() // the new file has the name, and is not the log's yet
+		synctest.Wait() // the new file has the name, but is not the log's yet
 		size := int64(-1)
 		go func() {
 			s, n, err := l.Snapshot()
@@ -319,13 +319,13 @@ func TestALogOpenForReadingChangesNothing(t *testing.T) {
 		t.Fatalf("found %q, %v", list, err)
 	}
 	if err := l.Commit(l.Stage(Block, room("refused"))); fail.KindOf(err) != fail.ReadOnly {
-		t.Fatalf("a commit answers %v", err)
+		t.Fatalf("a commit returns %v", err)
 	}
 	if _, err := l.Rewrite(); fail.KindOf(err) != fail.ReadOnly {
-		t.Fatalf("a rewrite answers %v", err)
+		t.Fatalf("a rewrite returns %v", err)
 	}
 	if err := l.Close(); err != nil {
-		t.Fatalf("the close answers %v", err)
+		t.Fatalf("the close returns %v", err)
 	}
 	if fs.Ops() != ops {
 		t.Fatal("something was changed")

@@ -7,8 +7,8 @@ import (
 	"fenec/internal/vfs"
 )
 
-// side is a file being filled under its side name. It is written through a buffer; its header comes last, when its
-// length is known.
+// side is a file being filled under its side name. Writes are buffered; the header is written last, when the length is
+// known.
 type side struct {
 	fs     vfs.FS
 	name   string
@@ -32,10 +32,10 @@ func newSide(path string, o Options) (*side, error) {
 	return s, nil
 }
 
-// append adds a record, whose header it fills.
+// append adds a record and fills its header.
 func (s *side) append(kind Kind, rec []byte) error {
 	if n := len(rec) - HeaderSize; n < 0 || n > MaxPayload || !kind.staged() {
-		panic("wal: appended what is no record")
+		panic("wal: appended an invalid record")
 	}
 	seal(rec, kind, checksum(rec[HeaderSize:]), s.salt, s.offset, unknown)
 	if len(s.buffer)+len(rec) > gatherSize {
@@ -87,7 +87,7 @@ func (s *side) finish() error {
 	return s.sync()
 }
 
-// rename gives the file its name. It is durable once the directory is synced.
+// rename gives the file its final name. The rename is durable once the directory is synced.
 func (s *side) rename(path string) error {
 	if err := s.fs.Rename(s.name, path); err != nil {
 		return storageError("renamed", err)
@@ -95,7 +95,7 @@ func (s *side) rename(path string) error {
 	return nil
 }
 
-// remove gives the file up.
+// remove closes and deletes the file.
 func (s *side) remove() error {
 	err := errors.Join(s.file.Close(), s.fs.Remove(s.name))
 	if err != nil {

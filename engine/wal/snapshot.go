@@ -6,17 +6,17 @@ import (
 	"fenec/internal/vfs"
 )
 
-// Snapshot is the file as it stood at one moment, through a descriptor of its own: records written later lie beyond
-// its size, and a rewrite that replaces the file leaves it be. Whoever took it closes it.
+// Snapshot is the file as it was at one moment, read through a descriptor of its own: records written later are beyond
+// its size, and a rewrite that replaces the file leaves it intact. The caller of Log.Snapshot closes it.
 type Snapshot struct {
 	file vfs.File
 	last Ticket
 	size int64
 }
 
-// Snapshot opens the part of the file that is written, which is a whole file of its own, and answers its size in bytes.
-// What is staged and not written is left out: the caller commits first what it wants in it. After a rewrite that failed
-// with its name taken there is no file to open, and the failure is answered.
+// Snapshot opens the part of the file that is written, which is a whole file of its own, and returns its size in bytes.
+// Records staged and not written are left out: the caller commits first what the snapshot should hold. It fails after a
+// rewrite that failed with its name taken, because there is no file to open.
 func (l *Log) Snapshot() (s *Snapshot, size int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,11 +33,11 @@ func (l *Log) Snapshot() (s *Snapshot, size int64, err error) {
 	return &Snapshot{file: f, last: l.written.ticket, size: l.written.offset}, l.written.offset, nil
 }
 
-// ReadAt reads as io.ReaderAt says. Offsets past the snapshot's size show whatever is written there meanwhile.
+// ReadAt implements io.ReaderAt. Offsets past the snapshot's size show whatever is written there meanwhile.
 func (s *Snapshot) ReadAt(p []byte, off int64) (int, error) { return s.file.ReadAt(p, off) }
 
-// Last is the ticket of the last record in the snapshot, 0 where it holds none staged since the log was opened.
+// Last returns the ticket of the last record in the snapshot, or 0 if it holds none staged since the log was opened.
 func (s *Snapshot) Last() Ticket { return s.last }
 
-// Close lets go of the file.
+// Close closes the snapshot's file.
 func (s *Snapshot) Close() error { return s.file.Close() }

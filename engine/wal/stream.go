@@ -5,28 +5,28 @@ import (
 	"fenec/internal/vfs"
 )
 
-// streamSegment is the least, in bytes, that a Stream gathers of a file in one slice.
+// streamSegment is the smallest slice, in bytes, that a Stream gathers a file in.
 const streamSegment = 1 << 20
 
-// Stream replays a file while its bytes come in, so that it need not be read again once it is written.
+// Stream replays a file while its bytes arrive, so that it need not be read again once it is written.
 type Stream struct {
 	replay func(kind Kind, data []byte, from, to int) error
 	header fileHeader
-	data   []byte // what came last of the file: whole records, replayed, then what is at hand of the next
+	data   []byte // the latest bytes of the file: whole records, replayed, then the part of the next that has arrived
 	at     int    // where in data the next record begins
 	offset int64  // where in the file that is
 	marked bool   // the last record is a mark
 	err    error  // the first; nothing is replayed after it
 }
 
-// NewStream is the stream of a file. replay is called for each record in order as Open calls it, but that data is not
-// the whole file: it is a slice that holds the record whole, and which the next ones may lie in too.
+// NewStream returns a Stream. replay is called for each record in order, as Open calls it, except that data is not the
+// whole file: it is a slice that holds the whole record, and may hold the next ones too.
 func NewStream(replay func(kind Kind, data []byte, from, to int) error) *Stream {
 	return &Stream{replay: replay}
 }
 
-// Write takes the file's next bytes and replays the records that are whole by now. Errors are those of Open, which passes
-// over the same.
+// Write accepts the file's next bytes and replays the records that are whole by now. It fails as Open does, and skips
+// what Open skips.
 func (s *Stream) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0 && s.err == nil; {
 		if len(s.data) == cap(s.data) {
@@ -42,14 +42,14 @@ func (s *Stream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// grow makes room behind what is at hand of the next record: for all of it, where its length is known. The records
-// before it stay where they are, for whoever kept them.
+// grow makes room for the rest of the next record, for all of it if its length is known. The records before it are not
+// moved, since replay may have kept them.
 func (s *Stream) grow() {
 	room := streamSegment
 	if h, ok := parseHeader(s.data[s.at:], s.header.salt, s.offset); ok && s.offset > 0 {
 		room = max(room, HeaderSize+int(h.length))
 	}
-	// A length that is not true takes no more memory than what comes: a slice at most doubles.
+	// A false length takes no more memory than the bytes that arrive: a slice at most doubles.
 	room = min(room, max(streamSegment, 2*len(s.data[s.at:])))
 	s.data = append(make([]byte, 0, room), s.data[s.at:]...)
 	s.at = 0
@@ -92,7 +92,8 @@ func (s *Stream) advance() error {
 	return nil
 }
 
-// End judges what came: fail.Damaged is a file that does not end with a whole record, or ends too soon.
+// End checks the end of the file: it fails with fail.Damaged if the file does not end with a whole record, or is too
+// short.
 func (s *Stream) End() error {
 	switch {
 	case s.err != nil:
@@ -106,7 +107,7 @@ func (s *Stream) End() error {
 	return s.err
 }
 
-// Log opens the file that came, f under the name path, of which all is on disk.
+// Log opens the received file f, all of which is on disk, under the name path.
 func (s *Stream) Log(path string, o Options, f vfs.File) *Log {
 	l := newLog(path, o.withDefaults(), f, s.header.salt, s.offset)
 	l.marked = s.marked

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// streamed is what a stream replays of data, which comes in pieces of the sizes given, and then the rest.
+// streamed returns what a stream replays of data, which arrives in pieces of the given sizes, and then the rest.
 func streamed(data []byte, sizes ...int) (list []string, s *Stream, err error) {
 	var kept [][]byte
 	s = NewStream(func(_ Kind, data []byte, from, to int) error {
@@ -29,7 +29,7 @@ func streamed(data []byte, sizes ...int) (list []string, s *Stream, err error) {
 	if _, err = s.Write(data); err == nil {
 		err = s.End()
 	}
-	// They are read once all has come: what was handed out stays as it is.
+	// They are read once everything has arrived: a slice passed to replay does not change.
 	for _, b := range kept {
 		list = append(list, string(b))
 	}
@@ -161,7 +161,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// replayed is what Open replays of data.
+// replayed returns what Open replays of data.
 func replayed(data []byte) (list []string, err error) {
 	h, err := parseFileHeader(data)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// told collects what Options.Synced is told.
+// told collects the calls of Options.Synced.
 type told struct{ tickets []Ticket }
 
 func (s *told) synced(last Ticket) { s.tickets = append(s.tickets, last) }
@@ -18,7 +18,7 @@ func (s *told) synced(last Ticket) { s.tickets = append(s.tickets, last) }
 func (s *told) want(t *testing.T, what string, want ...Ticket) {
 	t.Helper()
 	if !slices.Equal(s.tickets, want) {
-		t.Errorf("%s: told of syncs up to %v, want %v", what, s.tickets, want)
+		t.Errorf("%s: Synced was called with %v, want %v", what, s.tickets, want)
 	}
 }
 
@@ -85,8 +85,8 @@ func TestASyncAtAWishThatFailsStopsTheLog(t *testing.T) {
 	}
 }
 
-// What a process that was killed has written may not be on disk yet, and a sync alone does not say that it is: a log open
-// for reading, which cannot write it again, never counts it.
+// What a killed process has written may not be on disk yet, and a sync alone does not prove that it is. A log open for
+// reading, which cannot write it again, never counts it as on disk.
 func TestWhatAKilledProcessLeftIsSyncedByWhoMayWriteIt(t *testing.T) {
 	fs, l := create(t, Options{})
 	if err := l.Commit(l.Stage(Block, room("one"))); err != nil {

@@ -11,7 +11,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// reopen is create, closed and opened again: its file goes by its own name from then on.
+// reopen creates, closes and opens a log again, so that its file is open under its own name.
 func reopen(t *testing.T, o Options) (*crashfs.FS, *Log) {
 	t.Helper()
 	fs, l := create(t, o)
@@ -26,7 +26,7 @@ func reopen(t *testing.T, o Options) (*crashfs.FS, *Log) {
 	return fs, l
 }
 
-// hold makes the next operation of the sort on the name wait until the channel is closed.
+// hold blocks the next operation of that kind on the name until the channel is closed.
 func hold(fs *crashfs.FS, op crashfs.Op, name string) (release chan bool) {
 	release = make(chan bool)
 	held := false
@@ -87,10 +87,10 @@ func TestARewriteOfALogThatHasFailedIsGivenUp(t *testing.T) {
 	}
 	fs.FailAt(fs.Ops()+1, syscall.EIO)
 	if err := l.Commit(l.Stage(Block, room("lost"))); err == nil {
-		t.Fatal("a failed write is answered")
+		t.Fatal("a failed write is acknowledged")
 	}
 	if err := r.Commit(); fail.KindOf(err) != fail.Storage {
-		t.Fatalf("the rewrite answers %v", err)
+		t.Fatalf("the rewrite returns %v", err)
 	}
 	l.Close()
 	if list, err := words(fs, Options{}); err != nil || !slices.Equal(list, []string{"answered"}) {
@@ -179,11 +179,11 @@ func TestAnIntervalsFailedSyncTakesNothingBackFromAWriteUnderWay(t *testing.T) {
 		synctest.Wait()
 		close(release)
 		if err := <-answer; err != nil {
-			t.Errorf("the write under way answers %v", err)
+			t.Errorf("the write under way returns %v", err)
 		}
 		synctest.Wait()
 		if !slices.Equal(told, []Ticket{ticket + 1}) {
-			t.Errorf("told that %d are lost, want %d: the one before is written and answered", told, ticket+1)
+			t.Errorf("Failed was called with %d, want %d: the one before is written and acknowledged", told, ticket+1)
 		}
 		l.Close()
 	})
