@@ -6,11 +6,11 @@ import (
 	"fenec/engine/fail"
 )
 
-// Builder puts a document together slot by slot, in any order. It is used again and again: once its buffers have grown it
-// allocates nothing.
+// Builder assembles a document slot by slot, in any order. It is reusable: once its buffers have grown it allocates
+// nothing.
 type Builder struct {
 	values []byte // encoded, in the order they were set
-	places []span // of each slot in values; an empty one is null
+	places []span // of each slot in values; an empty span is null
 }
 
 // Reset begins a document with the given number of slots, all null.
@@ -24,7 +24,8 @@ func (b *Builder) Reset(slots int) {
 	clear(b.places)
 }
 
-// Set puts v, converted to type t, into a slot. What names the slot's field in the error. On an error the slot keeps what it had.
+// Set converts v to type t and stores it in a slot. what names the slot's field in the error. On an error the slot
+// keeps its value.
 func (b *Builder) Set(slot int, t Type, v Value, what string) error {
 	if v.Kind == Null {
 		b.places[slot] = span{}
@@ -47,7 +48,7 @@ func (b *Builder) Set(slot int, t Type, v Value, what string) error {
 	return nil
 }
 
-// SetRaw puts an encoded value of the slot's own type into a slot.
+// SetRaw stores an encoded value of the slot's own type in a slot.
 func (b *Builder) SetRaw(slot int, r Raw) {
 	if r.IsNull() {
 		b.places[slot] = span{}
@@ -58,7 +59,7 @@ func (b *Builder) SetRaw(slot int, r Raw) {
 	b.places[slot] = span{start, len(b.values)}
 }
 
-// Copy puts the values of all slots of an older version of the document into the same slots.
+// Copy copies the values of all slots of an older version of the document to the same slots.
 func (b *Builder) Copy(d Document) {
 	slots := min(d.Slots(), len(b.places))
 	for slot := range slots {
@@ -66,7 +67,7 @@ func (b *Builder) Copy(d Document) {
 	}
 }
 
-// Clear makes the slots given null.
+// Clear sets the given slots to null.
 func (b *Builder) Clear(slots []int) {
 	for _, slot := range slots {
 		if slot < len(b.places) {
@@ -75,7 +76,7 @@ func (b *Builder) Clear(slots []int) {
 	}
 }
 
-// Field is what a slot holds so far; nil where it is null. It is good until the next Set.
+// Field returns the value of a slot so far, nil if it is null. It is valid until the next Set.
 func (b *Builder) Field(slot int) Raw {
 	p := b.places[slot]
 	if p.start == p.end {
@@ -84,7 +85,7 @@ func (b *Builder) Field(slot int) Raw {
 	return Raw(b.values[p.start:p.end:p.end])
 }
 
-// Size is how many bytes the document takes.
+// Size returns the length of the document in bytes.
 func (b *Builder) Size() int {
 	n := 0
 	for i := range b.places {
@@ -97,7 +98,7 @@ func (b *Builder) Size() int {
 	return size
 }
 
-// Check refuses a document that is larger than MaxDocument.
+// Check fails if the document is larger than MaxDocument.
 func (b *Builder) Check() error {
 	if b.Size() > MaxDocument {
 		return tooLarge()
@@ -141,7 +142,7 @@ func putOffset(table []byte, width, offset int) {
 	binary.LittleEndian.PutUint32(table, uint32(offset))
 }
 
-// growTo is dst with length n; what is new in it is to be overwritten.
+// growTo returns dst with length n. The caller overwrites the new part.
 func growTo(dst []byte, n int) []byte {
 	if n <= cap(dst) {
 		return dst[:n]

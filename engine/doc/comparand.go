@@ -1,8 +1,8 @@
 package doc
 
-// Comparand is v as what values of the type are compared with. It is what Convert returns, but a number that meets
-// numbers keeps its exact value where one of the type would be rounded, out of range or no such number. The same holds
-// for the elements of a list.
+// Comparand converts v to what values of the type are compared with. It returns the same as Convert, except that a
+// number compared with numbers keeps its exact value if the type would round it or cannot hold it. The same applies to
+// the elements of a list.
 func (t Type) Comparand(v Value, what string) (Value, error) {
 	switch {
 	case v.Kind == Null:
@@ -23,7 +23,7 @@ func (t Type) Comparand(v Value, what string) (Value, error) {
 // numeric reports whether the type's values are numbers.
 func (t Type) numeric() bool { return t.Kind == TypeInt || t.Kind == TypeFloat }
 
-// appendComparand encodes what Comparand returns at the end of dst.
+// appendComparand appends the encoding of what Comparand returns to dst.
 func (t Type) appendComparand(dst []byte, v Value, what string) ([]byte, error) {
 	v, err := t.Comparand(v, what)
 	if err != nil {

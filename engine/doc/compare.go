@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// family groups the kinds that are ordered by value among themselves.
+// family groups the kinds that are ordered among each other by value.
 func family(k Kind) Kind {
 	if k == Float || k == Decimal {
 		return Int
@@ -15,16 +15,15 @@ func family(k Kind) Kind {
 	return k
 }
 
-// Comparable tells whether < and > mean something between a and b: both are of one family and neither is null.
+// Comparable reports whether < and > are defined for a and b: both are of one family and neither is null.
 func Comparable(a, b Value) bool {
 	return a.Kind != Null && family(a.Kind) == family(b.Kind)
 }
 
-// Compare orders any two values: null < bool < number < text < list < object < timestamp < bytes
-// < vector < sparse vector. Numbers of all kinds
-// compare by their exact values (a NaN after all others), text and bytes by bytes, lists element by element, objects entry
-// by entry, key before value, vectors number by number, a list, object or
-// vector that is the beginning of another before it.
+// Compare orders any two values: null < bool < number < text < list < object < timestamp < bytes < vector < sparse
+// vector. Numbers of all kinds compare by their exact values, with NaN last. Text and bytes compare by bytes, lists
+// element by element, objects entry by entry, key before value, and vectors number by number. A list, object or vector
+// that is a prefix of another comes before it.
 func Compare(a, b Value) int {
 	if a.Kind == b.Kind {
 		switch a.Kind {
@@ -54,7 +53,7 @@ func Compare(a, b Value) int {
 	return compareNumbers(a, b)
 }
 
-// Equal tells whether a and b are one value: 3 equals 3.0, -0.0 equals 0.0, text is equal by bytes.
+// Equal reports whether a and b are the same value: 3 equals 3.0, -0.0 equals 0.0, text is equal by bytes.
 func Equal(a, b Value) bool {
 	if a.Kind == b.Kind {
 		switch a.Kind {
@@ -76,7 +75,7 @@ func compareFloats(a, b float64) int {
 	case a == b:
 		return 0
 	}
-	// At least one is no number.
+	// At least one is not a number.
 	return cmp.Compare(nanRank(a), nanRank(b))
 }
 
@@ -118,7 +117,7 @@ func compareIntFloat(n int64, f float64) int {
 	return cmp.Compare(0, f-whole)
 }
 
-// exactDigits is enough of them to write any finite float64 exactly after its first digit.
+// exactDigits is the number of digits after the first that suffices to write any finite float64 exactly.
 const exactDigits = 766
 
 // compareDecimal orders a decimal's text and an int or float.
@@ -134,7 +133,7 @@ func compareDecimal(text []byte, v Value) int {
 	if math.IsInf(f, 0) {
 		return cmp.Compare(0, f)
 	}
-	// Rounding keeps order, so the exact digits are wanted only where the decimal rounds to f itself.
+	// Rounding preserves order, so the exact digits are needed only if the decimal rounds to f itself.
 	nearest := Value{Kind: Decimal, B: text}.Float64()
 	if nearest != f {
 		return cmp.Compare(nearest, f)
@@ -160,7 +159,7 @@ func compareDigits(a, b []byte) int {
 	return c
 }
 
-// sign is -1, 0 or 1.
+// sign returns -1, 0 or 1.
 func (n numeral) sign() int {
 	switch {
 	case n.digits == 0:

@@ -65,7 +65,7 @@ func TestACollationsSortKeyAgreesWithItsOrder(t *testing.T) {
 	})
 }
 
-// rational is a finite number as a fraction; ok is false where its exponent would make it huge.
+// rational returns a finite number as a fraction; ok is false if its exponent would make it huge.
 func rational(v Value) (r *big.Rat, ok bool) {
 	switch v.Kind {
 	case Int:

@@ -9,10 +9,10 @@ import (
 	"fenec/engine/fail"
 )
 
-// MaxNesting is how deep lists and objects may lie in each other in the value of a field.
+// MaxNesting is the largest depth to which lists and objects may be nested in the value of a field.
 const MaxNesting = 64
 
-// body is the inside of a list or object; nil where r is neither.
+// body returns the content of a list or object, nil if r is neither.
 func (r Raw) body(tag byte) []byte {
 	if len(r) < containerHeader || r[0] != tag {
 		return nil
@@ -20,7 +20,7 @@ func (r Raw) body(tag byte) []byte {
 	return r[containerHeader:]
 }
 
-// Elements calls fn for each element of a list, in order, until fn answers false. Anything but a list has none.
+// Elements calls fn for each element of a list, in order, until fn returns false. It does nothing if r is not a list.
 func (r Raw) Elements(fn func(Raw) bool) {
 	for b := r.body(tagList); len(b) > 0; {
 		n := size(b)
@@ -31,8 +31,8 @@ func (r Raw) Elements(fn func(Raw) bool) {
 	}
 }
 
-// Entries calls fn for each key and value of an object, by ascending key, until fn answers false. Anything but an object
-// has none.
+// Entries calls fn for each key and value of an object, by ascending key, until fn returns false. It does nothing if r
+// is not an object.
 func (r Raw) Entries(fn func(key []byte, value Raw) bool) {
 	for b := r.body(tagObject); len(b) > 0; {
 		key, value, rest, ok := entry(b)
@@ -43,7 +43,7 @@ func (r Raw) Entries(fn func(key []byte, value Raw) bool) {
 	}
 }
 
-// Count is the number of elements of a list or entries of an object, 0 for anything else.
+// Count returns the number of elements of a list or entries of an object, 0 for anything else.
 func (r Raw) Count() int {
 	n := 0
 	switch r.Kind() {
@@ -72,7 +72,8 @@ func entry(b []byte) (key []byte, value Raw, rest []byte, ok bool) {
 	return b[w:end:end], Raw(b[end : end+n : end+n]), b[end+n:], true
 }
 
-// Path is the value found by following keys into objects; nil where a key is absent or what holds it is no object.
+// Path returns the value found by following keys into objects, nil if a key is absent or a value on the path is not an
+// object.
 func (r Raw) Path(keys []string) Raw {
 	for _, key := range keys {
 		if r = r.Key(key); r == nil {
@@ -82,7 +83,7 @@ func (r Raw) Path(keys []string) Raw {
 	return r
 }
 
-// Key is the value an object holds under key; nil where it holds none or r is no object.
+// Key returns the value of an object's key, nil if the key is absent or r is not an object.
 func (r Raw) Key(key string) Raw {
 	for b := r.body(tagObject); len(b) > 0; {
 		k, value, rest, ok := entry(b)
@@ -101,12 +102,13 @@ func (r Raw) Key(key string) Raw {
 
 func compareKey(k []byte, key string) int { return strings.Compare(unsafeString(k), key) }
 
-// OpenList begins a list at the end of dst; elements are appended to what it answers and Close ends it.
+// OpenList begins a list at the end of dst. The caller appends its elements to the result and ends it with Close.
 func OpenList(dst []byte) (out []byte, at int) {
 	return append(dst, tagList, 0, 0, 0, 0), len(dst)
 }
 
-// OpenObject begins an object at the end of dst; AppendKey and a value for each entry follow and Close ends it.
+// OpenObject begins an object at the end of dst. The caller appends a key (AppendKey) and a value for each entry and
+// ends it with Close.
 func OpenObject(dst []byte) (out []byte, at int) {
 	return append(dst, tagObject, 0, 0, 0, 0), len(dst)
 }
@@ -116,8 +118,8 @@ func AppendKey(dst []byte, key string) []byte {
 	return append(appendLength(dst, len(key)), key...)
 }
 
-// Close ends the list or object opened at at: its length is filled in and an object's entries are put in order of their
-// keys. A key given twice is refused.
+// Close ends the list or object opened at at: it fills in the length and sorts an object's entries by key. It fails if
+// a key occurs twice.
 func Close(dst []byte, at int) ([]byte, error) {
 	if dst[at] == tagObject {
 		if err := sortEntries(dst[at+containerHeader:]); err != nil {
@@ -132,7 +134,7 @@ func closeContainer(dst []byte, at int) {
 	binary.LittleEndian.PutUint32(dst[at+1:], uint32(len(dst)-at-containerHeader))
 }
 
-// span is where one entry of an object lies in its body.
+// span is the place of one entry in an object's body.
 type span struct{ start, end int }
 
 // sortEntries orders the entries of an object's body by key, in place.
@@ -158,7 +160,7 @@ func sortEntries(body []byte) error {
 	return permute(body, spans, make([]byte, 0, len(body)))
 }
 
-// permute rewrites body with the entries at spans in order of their keys; scratch must have room for all of body.
+// permute rewrites body with the entries at spans in order of their keys. scratch must have the capacity of body.
 func permute(body []byte, spans []span, scratch []byte) error {
 	slices.SortFunc(spans, func(a, b span) int { return bytes.Compare(keyAt(body[a.start:]), keyAt(body[b.start:])) })
 	for i, s := range spans {
@@ -183,8 +185,9 @@ func duplicateKey(key []byte) error {
 	return fail.New(fail.Invalid, "the key %s is given twice in one object", quoteShort(key))
 }
 
-// AppendWithPath encodes base, which is an object or null, at the end of dst with v in the place that keys name. Objects on
-// the way that are absent or null are made; anything else on the way is refused, with what naming the value in the sentence.
+// AppendWithPath appends base, which is an object or null, to dst with v at the path that keys name. Objects on the
+// path that are absent or null are created. It fails if anything else is on the path; what names the value in the
+// error.
 func AppendWithPath(dst []byte, base Raw, keys []string, v Raw, what string) ([]byte, error) {
 	if len(keys) == 0 {
 		if len(v) == 0 {

@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// shortText is how many bytes of a value are shown in an error.
+// shortText is the number of bytes of a value that an error shows.
 const shortText = 40
 
-// short is s, or its beginning where it is long.
+// short returns s, truncated if it is long.
 func short(s []byte) string {
 	if len(s) <= shortText {
 		return string(s)
@@ -20,10 +20,10 @@ func short(s []byte) string {
 	return string(s[:n]) + "..."
 }
 
-// quoteShort is s, or its beginning where it is long, in quotes.
+// quoteShort returns s in quotes, truncated if it is long.
 func quoteShort(s []byte) string { return fmt.Sprintf("%q", short(s)) }
 
-// describe names a value for an error: its kind and, where it is small, what it is.
+// describe names a value for an error: its kind and, if it is small, its content.
 func describe(v Value) string {
 	switch v.Kind {
 	case Null:
@@ -53,10 +53,10 @@ func describe(v Value) string {
 	return v.Kind.String()
 }
 
-// numbers is how many numbers there are, in words.
+// numbers returns a count of numbers in words.
 func numbers(n int) string { return counted(n, "number") }
 
-// counted is n things.
+// counted returns a count of things in words.
 func counted(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -64,5 +64,5 @@ func counted(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// Describe names a value for an error message: its kind and, where it is small, what it is, as in `text "abc"`.
+// Describe names a value for an error message: its kind and, if it is small, its content, as in `text "abc"`.
 func Describe(v Value) string { return describe(v) }

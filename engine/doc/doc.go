@@ -1,10 +1,10 @@
 // Package doc holds values and documents as bytes, the types and schemas that give them meaning, and JSON on both sides.
 //
-// A value is encoded once, when it is written, and is never decoded into Go values again: filters look at it in place,
-// indexes order and hash it, and answers are appended from it straight as JSON text. So the bytes in the file, the bytes
-// in memory and the bytes an index compares are the same bytes.
+// A value is encoded once, when it is written, and is never decoded into Go values again: filters read it in place,
+// indexes order and hash it, and responses are written from it directly as JSON text. So the bytes in the file, the
+// bytes in memory and the bytes an index compares are the same.
 //
-// An encoded value ([Raw]) begins with a tag and says itself how long it is:
+// An encoded value ([Raw]) begins with a tag and contains its own length:
 //
 //	null, false, true   tag
 //	int, timestamp      tag, 8 bytes little-endian two's complement (a timestamp counts milliseconds since 1970 UTC)
@@ -16,9 +16,9 @@
 //	list                tag, length in bytes (4 bytes little-endian), the elements
 //	object              tag, length in bytes (4 bytes little-endian), then key length (uvarint), key, value, by ascending key
 //
-// A document ([Document]) is its own length, its id, a table of offsets by slot, and the values. A slot is a field's fixed
-// place: a schema hands each out once, so an older document stays readable after fields came and went.
+// A document ([Document]) is its own length, its id, a table of offsets by slot, and the values. A slot is a field's
+// fixed place: a schema never reuses one, so older documents stay readable after fields were added and dropped.
 //
-// Nothing here starts a goroutine or takes a lock, and nothing keeps what it is given. Reading is safe from many
-// goroutines; a [Builder] belongs to one.
+// Nothing here starts a goroutine or takes a lock, and nothing keeps its arguments unless it says so. Reading is safe
+// for concurrent use; a [Builder] is not.
 package doc

@@ -8,7 +8,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// encode is a JSON text as an encoded value.
+// encode returns a JSON text as an encoded value.
 func encode(t testing.TB, text string) Raw {
 	t.Helper()
 	raw, err := ParseJSON(nil, []byte(text))

@@ -9,9 +9,9 @@ import (
 // MaxDocument is the largest size of a document in bytes.
 const MaxDocument = 64 << 20
 
-// A document's head: 4 bytes of length whose top bit says that its offsets take four bytes instead of two, 8 bytes of id,
-// then one offset more than there are slots. A slot's value lies between its offset and the next, a null one taking no room;
-// so the first offset is also where the table ends, and with it the number of slots.
+// A document's header is 4 bytes of length, whose top bit says that its offsets take four bytes instead of two, 8 bytes
+// of id, then one offset more than there are slots. A slot's value lies between its offset and the next; a null takes
+// no bytes. So the first offset is also the end of the table, and with it gives the number of slots.
 const (
 	lengthSize   = 4
 	idSize       = 8
@@ -21,16 +21,16 @@ const (
 	smallestSize = tableAt + 2
 )
 
-// MaxSlots bounds the slots of a collection, and with them the fields it can have had.
+// MaxSlots is the largest number of slots of a collection, and so of fields that it can ever have had.
 const MaxSlots = 1 << 16
 
-// Document is one encoded document. Its length comes first, so that documents that lie one after the other can be walked.
+// Document is one encoded document. Its length comes first, so that consecutive documents can be walked.
 type Document []byte
 
-// ID is the document's id.
+// ID returns the document's id.
 func (d Document) ID() int64 { return int64(binary.LittleEndian.Uint64(d[lengthSize:])) }
 
-// Slots is how many slots the document was written with.
+// Slots returns the number of slots the document was written with.
 func (d Document) Slots() int {
 	if d.wide() {
 		return (int(binary.LittleEndian.Uint32(d[tableAt:])) - tableAt - 4) / 4
@@ -40,7 +40,7 @@ func (d Document) Slots() int {
 
 func (d Document) wide() bool { return d[lengthSize-1]&0x80 != 0 }
 
-// Field is the value in a slot; nil where it is null or the document is older than the slot.
+// Field returns the value in a slot, nil if it is null or the document is older than the slot.
 func (d Document) Field(slot int) Raw {
 	if d.wide() {
 		return d.wideField(slot)
@@ -69,31 +69,31 @@ func (d Document) wideField(slot int) Raw {
 	return Raw(d[start:end:end])
 }
 
-// DocumentAt is the document at the head of b, which may go on after it. Its length and its table are checked, so that Field
-// stays within it whatever b holds; whether the values in it are whole is for Validate to say.
+// DocumentAt returns the document at the start of b, which may continue after it. Its length and its table are checked,
+// so that Field stays within it whatever b holds. Validate checks the values.
 func DocumentAt(b []byte) (Document, error) {
 	if len(b) < smallestSize {
-		return nil, fail.New(fail.Damaged, "a document wants %d bytes at least, got %d", smallestSize, len(b))
+		return nil, fail.New(fail.Damaged, "a document is cut short: expected at least %d bytes, got %d", smallestSize, len(b))
 	}
 	word := binary.LittleEndian.Uint32(b)
 	n := word &^ wideBit
 	if n < smallestSize || uint64(n) > uint64(len(b)) || n > MaxDocument {
-		return nil, fail.New(fail.Damaged, "a document says it has %d bytes where %d are left", n, len(b))
+		return nil, fail.New(fail.Damaged, "a document has length %d: expected %d to %d", n, smallestSize, min(len(b), MaxDocument))
 	}
 	d := Document(b[:n:n])
 	if !d.tableOK(word&wideBit != 0) {
-		return nil, fail.New(fail.Damaged, "the offsets of document %d do not lie within it", d.ID())
+		return nil, fail.New(fail.Damaged, "the offsets of document %d are not within it", d.ID())
 	}
 	return d, nil
 }
 
-// At is the document at offset off of b, which Builder wrote: nothing is checked.
+// At returns the document at offset off of b, which Builder wrote: nothing is checked.
 func At(b []byte, off uint64) Document {
 	n := uint64(binary.LittleEndian.Uint32(b[off:]) &^ wideBit)
 	return Document(b[off : off+n : off+n])
 }
 
-// tableOK tells whether the offsets rise and end at the document's end.
+// tableOK reports whether the offsets are ascending and end at the document's end.
 func (d Document) tableOK(wide bool) bool {
 	if wide {
 		return d.wideTableOK()
@@ -132,8 +132,8 @@ func (d Document) wideTableOK() bool {
 	return int(last) == len(d)
 }
 
-// Validate tells whether every value of a document that DocumentAt answered is whole and as Append would write it, for bytes
-// that come from outside.
+// Validate reports whether every value of a document that DocumentAt returned is whole and encoded as Append would, for
+// bytes from outside.
 func Validate(d Document) error {
 	for slot := range d.Slots() {
 		r := d.Field(slot)

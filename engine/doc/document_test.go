@@ -13,7 +13,7 @@ import (
 )
 
 func TestDocumentKeepsWhatWasSet(t *testing.T) {
-	var b Builder // one for all, as it is used
+	var b Builder // one for all tests, as it is reused in practice
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 40).Draw(t, "slots")
 		b.Reset(n)
@@ -61,7 +61,7 @@ func TestDocumentKeepsWhatWasSet(t *testing.T) {
 	})
 }
 
-// sampleDocument is a document of three fields, the middle one null.
+// sampleDocument returns a document of three fields, the middle one null.
 func sampleDocument(t testing.TB, long int) Document {
 	var b Builder
 	b.Reset(3)

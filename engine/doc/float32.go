@@ -5,17 +5,17 @@ import (
 	"strconv"
 )
 
-// smallestNormal32 is the least float32 that has all 24 bits of its mantissa.
+// smallestNormal32 is the smallest float32 that has all 24 bits of its mantissa.
 const smallestNormal32 = 0x1p-126
 
-// A float64 whose last 29 bits are these lies halfway between two float32s.
+// A float64 whose last 29 bits are these is halfway between two float32s.
 const (
 	lostBits = 1<<29 - 1
 	halfway  = 1 << 28
 )
 
-// narrow is the float32 nearest to the decimal that f is the shortest form of, infinite past their range. Rounding f would
-// be rounding twice: where f comes to lie halfway between two float32s, only the decimal says on which side it was.
+// narrow returns the float32 nearest to the decimal that f is the shortest form of, infinite if out of range. Rounding
+// f would round twice: if f is halfway between two float32s, only the decimal decides on which side it was.
 func narrow(f float64) float32 {
 	if math.Float64bits(f)&lostBits != halfway && math.Abs(f) >= smallestNormal32 || f-f != 0 {
 		return float32(f)
@@ -24,14 +24,14 @@ func narrow(f float64) float32 {
 	return nearest32(strconv.AppendFloat(buf[:0], f, 'e', -1, 64))
 }
 
-// nearest32 is the float32 nearest to a number's text, infinite past their range.
+// nearest32 returns the float32 nearest to a number's text, infinite if out of range.
 func nearest32(text []byte) float32 {
-	f, _ := strconv.ParseFloat(unsafeString(text), 32) // past the range it answers the infinity that is wanted
+	f, _ := strconv.ParseFloat(unsafeString(text), 32) // out of range it returns the infinity that is wanted
 	return float32(f)
 }
 
-// parseFloat32 reads the number at the head of text, in JSON's spelling, as the float32 nearest to it, infinite past their
-// range. The length is 0 where no number is.
+// parseFloat32 reads the number at the start of text, in JSON's spelling, as the nearest float32, infinite if out of
+// range. It returns the length 0 if there is no number.
 func parseFloat32(text []byte) (f float32, length int) {
 	i, negative := 0, false
 	if len(text) > 0 && text[0] == '-' {
@@ -59,8 +59,8 @@ func parseFloat32(text []byte) (f float32, length int) {
 			return 0, 0
 		}
 	}
-	// Up to nineteen digits fit the mantissa. The two roundings below are within two units of the last place of a float64,
-	// which decide nothing but close to halfway between two float32s.
+	// Up to nineteen digits fit the mantissa. The two roundings below are within two units of the last place of a
+	// float64, which matters only close to halfway between two float32s.
 	if digits > 19 || exponent < -22 || i < len(text) && text[i]|0x20 == 'e' {
 		return parseLong32(text)
 	}
@@ -83,7 +83,8 @@ func parseLong32(text []byte) (f float32, length int) {
 	return nearest32(text[:n.length]), n.length
 }
 
-// AppendFloat32 appends the shortest decimal that reads back as f, spelled as AppendFloat does; null where f is not finite.
+// AppendFloat32 appends the shortest decimal that reads back as f, spelled as by AppendFloat, or null if f is not
+// finite.
 func AppendFloat32(dst []byte, f float32) []byte {
 	abs := math.Abs(float64(f))
 	switch {
@@ -97,12 +98,12 @@ func AppendFloat32(dst []byte, f float32) []byte {
 	return shortExponent(strconv.AppendFloat(dst, float64(f), 'e', -1, 32))
 }
 
-// Float32Value is f as the float of the same shortest decimal: 0.1, not 0.10000000149011612.
+// Float32Value returns f as the float of the same shortest decimal: 0.1, not 0.10000000149011612.
 func Float32Value(f float32) Value {
 	wide := float64(f)
 	if abs := math.Abs(wide); abs >= 1e-6 && abs < 1e5 {
-		// A decimal of so many digits is the nearest one to f of its length, which it still is with zeros behind it. So
-		// the lengths from five or six digits on are tried, of which nine always do.
+		// A decimal of so many digits is the nearest one to f of its length, and still is with zeros appended. So the
+		// lengths from five or six digits on are tried; nine always suffice.
 		exponent := int(math.Float32bits(f)>>23&0xff) - 127
 		scale := exactPowers[4-exponent*1233>>12] // 1233/4096 is log10(2) for exponents as small as these
 		for range 5 {

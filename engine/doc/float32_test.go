@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// spelled32 is the shortest decimal of f as the library makes it, spelled as AppendFloat does.
+// spelled32 returns the shortest decimal of f from the library, spelled as by AppendFloat.
 func spelled32(f float32) string {
 	format := byte('f')
 	f += 0 // -0 is written 0
@@ -76,7 +76,7 @@ func checkRead32(t testing.TB, text string) {
 	}
 }
 
-// beside are decimals at and close to the middle between f and the next float32: what rounding twice gets wrong.
+// beside returns decimals at and close to the middle between f and the next float32, where rounding twice goes wrong.
 func beside(f float32) []string {
 	next := math.Nextafter32(f, float32(math.Inf(1)))
 	middle := (float64(f) + float64(next)) / 2

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What the property tests draw: values that meet each other often, at the edges above all.
+// The generators of the property tests draw values that are often equal or close, at the edges above all.
 
 var drawnFloats = []float64{
 	0, math.Copysign(0, -1), 0.1, 0.5, 1, 1.5, -1, 3, 1e15, 1e16, 1 << 51, 1<<51 + 0.5, 1 << 52, 1<<52 + 1, 1 << 53, -(1 << 53), 1 << 62, 1 << 63, -(1 << 63),
@@ -69,7 +69,7 @@ func drawScalar() *rapid.Generator[Value] {
 
 var drawnHalves = []float32{0, 1, -1, 0.5, 2, 0.099975586, 65504, -65504, 5.9604645e-8}
 
-// drawVector draws vectors of either width, which are equal often.
+// drawVector draws vectors of either width, which are often equal.
 func drawVector() *rapid.Generator[Value] {
 	return rapid.Custom(func(t *rapid.T) Value {
 		number := rapid.SampledFrom(drawnHalves)
@@ -117,7 +117,7 @@ func madeSparse(dim int, spelled string) Value {
 	return Raw(raw).Value()
 }
 
-// drawValue draws values that lie up to depth deep in each other.
+// drawValue draws values nested up to depth deep.
 func drawValue(depth int) *rapid.Generator[Value] {
 	if depth == 0 {
 		return drawScalar()

@@ -7,8 +7,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Hash is a 64-bit hash of a value; values that are equal have equal hashes, whatever their kinds. The reverse does not
-// hold: whoever finds by hash compares what was found. The numbers are not part of any format and may change.
+// Hash returns a 64-bit hash of a value. Equal values have equal hashes, whatever their kinds. The reverse does not
+// hold: a caller that looks up by hash must compare what it finds. The hashes are not part of any format and may
+// change.
 func Hash(v Value) uint64 {
 	switch v.Kind {
 	case Null:
@@ -63,7 +64,7 @@ func hashObject(r Raw) uint64 {
 	return h
 }
 
-// hashVector hashes the numbers as f32, which vectors of either width are compared by.
+// hashVector hashes the numbers as f32, the precision in which vectors of either width are compared.
 func hashVector(v Value) uint64 {
 	h := uint64(8)
 	for i := range v.Dim() {
@@ -84,7 +85,7 @@ func hashFloat(f float64) uint64 {
 	return mix(math.Float64bits(f) ^ 0x85ebca6b_c2b2ae35)
 }
 
-// hashDecimal finds the int or float that equals the decimal, if one does, for that is what must hash alike.
+// hashDecimal hashes the int or float that equals the decimal, if there is one, since equal values must hash alike.
 func hashDecimal(v Value) uint64 {
 	if n, ok := v.Int64(); ok {
 		return hashInt(n)

@@ -7,17 +7,17 @@ import (
 	"fenec/engine/vector"
 )
 
-// IndexKind is the kind of index a field or path has, 0 for none. The numbers are part of the file format.
+// IndexKind is the kind of index of a field or path, 0 for none. The numbers are part of the file format.
 type IndexKind uint8
 
 const (
-	IndexHash     IndexKind = iota + 1 // answers = and in
-	IndexUnique                        // as IndexHash, and no two documents hold one value
-	IndexSorted                        // answers ranges and orders
-	IndexTTL                           // as IndexSorted, and says when a row is gone: see Index.Span
-	IndexText                          // answers match
-	IndexHNSW                          // answers near on vectors
-	IndexInverted                      // answers near on sparse vectors
+	IndexHash     IndexKind = iota + 1 // serves = and in
+	IndexUnique                        // like IndexHash, and no two documents have the same value
+	IndexSorted                        // serves ranges and orders
+	IndexTTL                           // like IndexSorted, and defines when a row expires: see Index.Span
+	IndexText                          // serves match
+	IndexHNSW                          // serves near on vectors
+	IndexInverted                      // serves near on sparse vectors
 )
 
 var indexNames = [...]string{
@@ -25,10 +25,10 @@ var indexNames = [...]string{
 	IndexText: "@text", IndexHNSW: "@hnsw", IndexInverted: "@inverted",
 }
 
-// Ordered tells an index that holds its values in order.
+// Ordered reports whether an index keeps its values in order.
 func (k IndexKind) Ordered() bool { return k == IndexSorted || k == IndexTTL }
 
-// String is the index's name in the language, empty for none.
+// String returns the index's name in the language, empty for none.
 func (k IndexKind) String() string {
 	if int(k) < len(indexNames) {
 		return indexNames[k]
@@ -36,29 +36,29 @@ func (k IndexKind) String() string {
 	return "unknown index"
 }
 
-// Index is the index of a field and what it was declared with. The zero Index is none.
+// Index is the index of a field and its options. The zero Index is none.
 type Index struct {
 	Kind IndexKind
-	Span time.Duration // of IndexTTL: how long past its time a row is there, in whole seconds
+	Span time.Duration // of IndexTTL: how long a row lives past its time, in whole seconds
 	Text TextOptions   // of IndexText
 	HNSW HNSWOptions   // of IndexHNSW
 }
 
-// TextOptions are those of `@text(k1=1.2, b=0.75, prefix=0, chars)`.
+// TextOptions are the options of `@text(k1=1.2, b=0.75, prefix=0, chars)`.
 type TextOptions struct {
 	K1, B  float64
 	Prefix int  // the longest prefix of a word that is indexed, in letters; 0 for none
 	Chars  bool // single characters of scripts without spaces are indexed too
 }
 
-// HNSWOptions are those of `@hnsw(cosine, m=16, ef_construction=200, ef_search=100, quant=int8)`.
+// HNSWOptions are the options of `@hnsw(cosine, m=16, ef_construction=200, ef_search=100, quant=int8)`.
 type HNSWOptions struct {
 	Metric                      vector.Metric
 	M, EFConstruction, EFSearch int
 	Quant                       vector.Quant
 }
 
-// What an index declared without options has.
+// The defaults of an index declared without options.
 var (
 	DefaultText = TextOptions{K1: 1.2, B: 0.75}
 	DefaultHNSW = HNSWOptions{Metric: vector.Cosine, M: 16, EFConstruction: 200, EFSearch: 100}
@@ -74,7 +74,7 @@ const (
 	MaxEF     = 10_000
 )
 
-// valid tells options a schema may hold.
+// valid reports whether a schema may hold the options.
 func (o TextOptions) valid() bool {
 	return o.K1 >= 0 && o.K1 <= MaxK1 && o.B >= 0 && o.B <= 1 && (o.Prefix == 0 || o.Prefix >= MinPrefix && o.Prefix <= MaxPrefix)
 }
@@ -84,7 +84,7 @@ func (o HNSWOptions) valid() bool {
 		o.EFConstruction >= 1 && o.EFConstruction <= MaxEF && o.EFSearch >= 1 && o.EFSearch <= MaxEF
 }
 
-// String is the index as the language writes it, what it has by default left out; empty for none.
+// String returns the index as written in the language, without options that have their default; empty for none.
 func (x Index) String() string {
 	o := options{b: []byte(x.Kind.String())}
 	switch x.Kind {
@@ -98,7 +98,7 @@ func (x Index) String() string {
 	return o.end()
 }
 
-// options writes what stands in an index's parentheses.
+// options builds the text between an index's parentheses.
 type options struct {
 	b    []byte
 	open bool

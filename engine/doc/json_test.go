@@ -82,26 +82,26 @@ func manyKeys(n int, reverse bool) string {
 
 func TestBadJSONIsRefusedWithItsPlace(t *testing.T) {
 	for _, tc := range []struct{ name, in, want string }{
-		{"nothing", ``, "ends at byte 0, where a value is wanted"},
-		{"an open list", `[1,`, "ends at byte 3, where a value is wanted"},
-		{"an open object", `{"a"`, "ends at byte 4, where a colon is wanted"},
-		{"an open text", `"abc`, "where the end of a string is wanted"},
-		{"an open text after an escape", `"\nabc`, "where the end of a string is wanted"},
-		{"a comma too many", `[1,]`, `has ']' at byte 3, where a value is wanted`},
-		{"a comma too many in an object", `{"a":1,}`, `has '}' at byte 7, where a key in quotes is wanted`},
-		{"a key without quotes", `{a:1}`, `has 'a' at byte 1, where a key in quotes is wanted`},
-		{"two values", `1 2`, `has '2' at byte 2, where nothing after the value is wanted`},
+		{"nothing", ``, "ends at byte 0: expected a value"},
+		{"an open list", `[1,`, "ends at byte 3: expected a value"},
+		{"an open object", `{"a"`, "ends at byte 4: expected a colon"},
+		{"an open text", `"abc`, "expected the end of a string"},
+		{"an open text after an escape", `"\nabc`, "expected the end of a string"},
+		{"a comma too many", `[1,]`, `has ']' at byte 3: expected a value`},
+		{"a comma too many in an object", `{"a":1,}`, `has '}' at byte 7: expected a key in quotes`},
+		{"a key without quotes", `{a:1}`, `has 'a' at byte 1: expected a key in quotes`},
+		{"two values", `1 2`, `has '2' at byte 2: expected nothing after the value`},
 		{"a leading zero", `01`, "number at byte 0"},
 		{"a plus", `+1`, `has '+' at byte 0`},
 		{"a bare point", `1.`, "number at byte 0"},
 		{"a bare minus", `[-]`, "number at byte 1"},
 		{"a bare exponent", `1e`, "number at byte 0"},
-		{"half a word", `tru`, "at byte 0, where a value is wanted"},
+		{"half a word", `tru`, "at byte 0: expected a value"},
 		{"a longer word", `nulls`, `has 's' at byte 4`},
-		{"a control character", "\"a\nb\"", `has '\n' at byte 2, where an escape for a control character is wanted`},
+		{"a control character", "\"a\nb\"", `has '\n' at byte 2: expected an escape for a control character`},
 		{"a control character after an escape", "\"\\ta\nb\"", `has '\n' at byte 4`},
 		{"an unknown escape", `"\x"`, `has 'x' at byte 2`},
-		{"a short escape", `"\u12"`, "where a hexadecimal digit is wanted"},
+		{"a short escape", `"\u12"`, "expected a hexadecimal digit"},
 		{"a lone high surrogate", `"\ud800"`, "half a surrogate pair"},
 		{"a lone low surrogate", `"\udc00"`, "half a surrogate pair"},
 		{"two high surrogates", `"\ud800\ud800"`, "half a surrogate pair"},
@@ -113,8 +113,8 @@ func TestBadJSONIsRefusedWithItsPlace(t *testing.T) {
 		{"a key given twice in two spellings", `{"b":1,"\u0061":2,"a":3}`, `the key "a" is given twice`},
 		{"a level too deep", strings.Repeat(`[`, MaxNesting+1), "nested more than 64 deep at byte 64"},
 		{"a level too deep in objects", strings.Repeat(`{"a":`, MaxNesting+1), "nested more than 64 deep"},
-		{"an exponent past all decimals", `1e1000000000`, "past what a decimal holds"},
-		{"an exponent past all ints", `1e99999999999999999999`, "past what a decimal holds"},
+		{"an exponent past all decimals", `1e1000000000`, "the exponent of a decimal is at most"},
+		{"an exponent past all ints", `1e99999999999999999999`, "the exponent of a decimal is at most"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			raw, err := ParseJSON(nil, []byte(tc.in))
@@ -143,7 +143,7 @@ func TestJSONRoundTrips(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A float64 that was computed may read back as the int that is its shortest form, so the texts are compared.
+		// A computed float64 may read back as the int that is its shortest form, so the texts are compared.
 		if again := AppendJSON(nil, back[len("before"):]); !bytes.Equal(again, text) {
 			t.Fatalf("%s reads back as %s", text, again)
 		}
@@ -198,7 +198,7 @@ func TestQuotedIsWhatTheLibraryReads(t *testing.T) {
 	})
 }
 
-// normal is a number's sign, digits and exponent, without zeros that mean nothing, by its text alone.
+// normal returns a number's sign, digits and exponent, without insignificant zeros, from its text alone.
 func normal(text string) string {
 	mantissa, power, _ := strings.Cut(strings.ToLower(text), "e")
 	sign := ""
@@ -216,7 +216,7 @@ func normal(text string) string {
 	return sign + short + "e" + strconv.Itoa(exponent+len(digits)-len(short))
 }
 
-// tree is a value as the library's types, numbers in their normal form.
+// tree returns a value as the library's types, with numbers in their normal form.
 func tree(r Raw) any {
 	switch v := r.Value(); v.Kind {
 	case Null:
@@ -240,7 +240,7 @@ func tree(r Raw) any {
 	}
 }
 
-// normalize puts the numbers of a value that the library read into their normal form.
+// normalize converts the numbers of a value that the library read to their normal form.
 func normalize(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -257,7 +257,7 @@ func normalize(v any) any {
 	return v
 }
 
-// tooMuch tells whether valid JSON goes past what we take and the library does not mind: depth and exponents.
+// tooMuch reports whether valid JSON exceeds our limits of depth and exponent, which the library does not have.
 func tooMuch(text []byte) bool {
 	d := jsontext.NewDecoder(bytes.NewReader(text))
 	for {
@@ -322,7 +322,7 @@ func FuzzParseJSON(f *testing.F) {
 		if err := d.Decode(&want); err != nil {
 			t.Fatal(err)
 		}
-		if got := tree(raw); !reflect.DeepEqual(normalize(want), got) { // a diff takes too long where lists lie deep
+		if got := tree(raw); !reflect.DeepEqual(normalize(want), got) { // a diff takes too long if lists are deeply nested
 			t.Fatalf("%q: got %v, want %v", text, got, want)
 		}
 		out := AppendJSON(nil, raw)

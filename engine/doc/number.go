@@ -11,29 +11,30 @@ import (
 // maxExponent bounds the power of ten of a decimal, so that its place value always fits an int.
 const maxExponent = 999_999_999
 
-// ParseNumber reads a number in JSON's spelling and keeps its value: an int64 where it is written as an integer that fits,
-// else a float64 where the shortest form of one is the same number, else its digits as a decimal, without the zeros that mean
-// nothing. An int64 in another spelling, 3.0 or 1e3, becomes a float64 only if that equals it exactly.
+// ParseNumber reads a number in JSON's spelling and keeps its value: as an int64 if it is written as an integer that
+// fits; else as a float64 if the shortest form of one is the same number; else as a decimal with its digits, without
+// insignificant zeros. An int64 in another spelling, such as 3.0 or 1e3, becomes a float64 only if that equals it
+// exactly.
 func ParseNumber(text []byte) (Value, error) {
 	n, ok := scanNumber(text)
 	if !ok || n.length != len(text) {
-		return Value{}, fail.New(fail.Invalid, "%s is no number", quoteShort(text))
+		return Value{}, fail.New(fail.Invalid, "%s is not a number", quoteShort(text))
 	}
 	return n.value(text)
 }
 
-// numeral is a number's text taken apart: up to nineteen significant digits are in mantissa.
+// numeral is the parsed text of a number. mantissa holds up to nineteen significant digits.
 type numeral struct {
 	length   int
 	negative bool
 	integer  bool   // written without a fraction or an exponent
-	mantissa uint64 // the significant digits, where digits <= 19
-	digits   int    // how many significant digits, leading and trailing zeros not counted
+	mantissa uint64 // the significant digits, if digits <= 19
+	digits   int    // the number of significant digits, without leading and trailing zeros
 	exponent int    // value = mantissa * 10^exponent
 	overflow bool   // the exponent is past maxExponent
 }
 
-// scanNumber reads the number at the head of text; ok is false where none is.
+// scanNumber reads the number at the start of text; ok is false if there is none.
 func scanNumber(text []byte) (n numeral, ok bool) {
 	i := 0
 	if i < len(text) && text[i] == '-' {
@@ -109,8 +110,8 @@ func scanNumber(text []byte) (n numeral, ok bool) {
 	return n, true
 }
 
-// shortInt is the int at the head of text and its length, which is 0 where scanNumber has to look: at anything that is no
-// int or has more than 18 digits.
+// shortInt returns the int at the start of text and its length. The length is 0 if scanNumber has to read it: it is not
+// an int or has more than 18 digits.
 func shortInt(text []byte) (n int64, length int) {
 	i, negative := 0, false
 	if len(text) > 0 && text[0] == '-' {
@@ -132,7 +133,7 @@ func shortInt(text []byte) (n int64, length int) {
 
 func isDigit(c byte) bool { return c-'0' <= 9 }
 
-// value is the number as a value; text is what it was scanned from.
+// value returns the number as a value; text is what it was scanned from.
 func (n numeral) value(text []byte) (Value, error) {
 	if v, ok := n.binary(text); ok {
 		return v, nil
@@ -143,7 +144,7 @@ func (n numeral) value(text []byte) (Value, error) {
 	return Value{Kind: Decimal, B: n.appendDecimal(make([]byte, 0, n.digits+16), text)}, nil
 }
 
-// appendTo encodes the number at the end of dst.
+// appendTo appends the encoded number to dst.
 func (n numeral) appendTo(dst, text []byte) ([]byte, error) {
 	if v, ok := n.binary(text); ok {
 		return appendFixed(dst, tagInt+byte(v.Kind-Int), v.N), nil
@@ -156,10 +157,10 @@ func (n numeral) appendTo(dst, text []byte) ([]byte, error) {
 }
 
 func (n numeral) pastDecimal(text []byte) error {
-	return fail.New(fail.Invalid, "the number %s is past what a decimal holds, whose exponent ends at %d", short(text[:n.length]), maxExponent)
+	return fail.New(fail.Invalid, "the number %s is out of range: the exponent of a decimal is at most %d", short(text[:n.length]), maxExponent)
 }
 
-// binary is the number as an int or float; ok is false where it is neither.
+// binary returns the number as an int or float; ok is false if it is neither.
 func (n numeral) binary(text []byte) (v Value, ok bool) {
 	if n.digits == 0 {
 		if n.integer {
@@ -181,15 +182,15 @@ func (n numeral) binary(text []byte) (v Value, ok bool) {
 	return IntValue(i), whole
 }
 
-// nearest is the float64 nearest to the number, infinite past their range.
+// nearest returns the float64 nearest to the number, infinite if out of range.
 func (n numeral) nearest(text []byte) float64 {
-	switch top := n.digits + n.exponent; { // where the number lies, from 10^(top-1) to 10^top
+	switch top := n.digits + n.exponent; { // the number is from 10^(top-1) to 10^top
 	case n.digits == 0 || top < -330:
 		return 0
-	case top > 310: // what follows would answer the same, but make an error of it
+	case top > 310: // what follows would return the same, but allocate an error for it
 		return math.Copysign(math.Inf(1), float64(n.sign()))
 	}
-	f, _ := strconv.ParseFloat(unsafeString(text[:n.length]), 64) // past the range it answers the infinity that is wanted
+	f, _ := strconv.ParseFloat(unsafeString(text[:n.length]), 64) // out of range it returns the infinity that is wanted
 	return f
 }
 
@@ -197,7 +198,7 @@ var powersOfTen = [...]uint64{
 	1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
 }
 
-// int64 is the number where it is an integer of 64 bits.
+// int64 returns the number if it is an integer of 64 bits.
 func (n numeral) int64() (int64, bool) {
 	if n.exponent < 0 || n.digits+n.exponent > 19 {
 		return 0, false
@@ -212,8 +213,8 @@ func (n numeral) int64() (int64, bool) {
 	return int64(m), m < 1<<63
 }
 
-// appendDecimal appends the canonical text of the number: plain where it has no more than forty places before the point and
-// no more than five zeros right after it, else with an exponent. Equal decimals have one text.
+// appendDecimal appends the canonical text of the number: plain if it has at most forty places before the point and at
+// most five zeros right after it, else with an exponent. Equal decimals have the same text.
 func (n numeral) appendDecimal(dst, text []byte) []byte {
 	if n.negative {
 		dst = append(dst, '-')
@@ -250,7 +251,7 @@ func (n numeral) appendDecimal(dst, text []byte) []byte {
 	return dst
 }
 
-// significant walks the significant digits of a number's text, then zeros for ever.
+// significant iterates over the significant digits of a number's text, then returns zeros for ever.
 type significant struct {
 	text []byte
 	left int
@@ -275,7 +276,7 @@ func (s *significant) next() byte {
 	return c
 }
 
-// Float64 is the float64 nearest to a number; infinite where a decimal is past its range, 0 for anything but a number.
+// Float64 returns the float64 nearest to a number: infinite for a decimal out of range, 0 for anything but a number.
 func (v Value) Float64() float64 {
 	switch v.Kind {
 	case Int:
@@ -289,7 +290,7 @@ func (v Value) Float64() float64 {
 	return 0
 }
 
-// Int64 is a number as an int64 where it equals one.
+// Int64 returns a number as an int64 if it equals one.
 func (v Value) Int64() (int64, bool) {
 	switch v.Kind {
 	case Int:
@@ -304,7 +305,7 @@ func (v Value) Int64() (int64, bool) {
 	return 0, false
 }
 
-// intOfFloat is f as an int64 where it equals one.
+// intOfFloat returns f as an int64 if it equals one.
 func intOfFloat(f float64) (int64, bool) {
 	if f >= -1<<63 && f < 1<<63 && f == math.Trunc(f) {
 		return int64(f), true

@@ -9,10 +9,10 @@ import (
 	"fenec/engine/fail"
 )
 
-// A json value is plain: it holds what JSON has. Timestamps, bytes and sparse vectors become text, a vector
-// a list, Untyped text what it spells.
+// A json value is plain: it holds only what JSON has. Timestamps, bytes and sparse vectors become text, a vector a
+// list, and Untyped text the value it spells.
 
-// appendPlain encodes v as a json value.
+// appendPlain appends v encoded as a json value.
 func appendPlain(dst []byte, v Value, what string) ([]byte, error) {
 	if v.Kind == Untyped {
 		if out, err := ParseJSON(dst, v.B); err == nil {
@@ -55,7 +55,7 @@ func appendPlainAt(dst []byte, v Value, what string, depth int) ([]byte, error) 
 	return Append(dst, v), nil
 }
 
-// checkPlain refuses the scalars that no json value holds.
+// checkPlain refuses the scalars that a json value cannot hold.
 func checkPlain(v Value, what string) error {
 	if f := v.Float(); v.Kind == Float && f-f != 0 {
 		return Type{Kind: TypeJSON}.wants(v, what)
@@ -89,7 +89,7 @@ func appendPlainContainer(dst []byte, v Value, what string, depth int) ([]byte, 
 	return dst, nil
 }
 
-// appendPlainVector encodes a vector as a list of the numbers that it is written as.
+// appendPlainVector appends a vector encoded as the list of the numbers that it is written as.
 func appendPlainVector(dst []byte, v Value) []byte {
 	dst, at := OpenList(dst)
 	var buf [32]byte
@@ -103,7 +103,7 @@ func appendPlainVector(dst []byte, v Value) []byte {
 	return dst
 }
 
-// isPlain tells whether the list or object r can be stored as it is: nested at most depth deep, all of it plain.
+// isPlain reports whether the list or object r can be stored as it is: nested at most depth deep, and plain throughout.
 func isPlain(r Raw, depth int) bool {
 	if depth == 0 {
 		return false
@@ -133,13 +133,13 @@ func isPlain(r Raw, depth int) bool {
 	return true
 }
 
-// canonicalFloat tells whether an encoded float is one that is stored.
+// canonicalFloat reports whether an encoded float may be stored.
 func canonicalFloat(r Raw) bool {
 	f, _ := r.Float()
 	return canonical(f)
 }
 
-// canonical tells whether f is finite and not -0.
+// canonical reports whether f is finite and not -0.
 func canonical(f float64) bool {
 	return f-f == 0 && (f != 0 || !math.Signbit(f))
 }

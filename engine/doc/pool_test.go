@@ -4,7 +4,7 @@ package doc
 
 import "testing"
 
-// The race detector has a sync.Pool forget things, so this holds without it only.
+// Under the race detector a sync.Pool drops items at random, so this test runs only without it.
 func TestReadingJSONAllocatesNothing(t *testing.T) {
 	dst := make([]byte, 0, 1024)
 	for _, s := range []string{noteJSON, `{"unsorted":{"b":1,"a":"x\n"},"decimal":1e400,"long":"\u00e9"}`} {

@@ -11,13 +11,13 @@ import (
 	"fenec/engine/fail"
 )
 
-// ParseJSON encodes the one JSON value that text holds at the end of dst. It is strict: invalid UTF-8, lone surrogates, a
-// key given twice in one object, nesting past MaxNesting and anything after the value are refused, with the byte where
-// reading stopped in the sentence. An object's keys come to lie in order. Numbers are read as by ParseNumber.
+// ParseJSON appends the encoding of the one JSON value in text to dst. It is strict: it fails on invalid UTF-8, lone
+// surrogates, a key given twice in one object, nesting past MaxNesting and anything after the value, and names the byte
+// where reading stopped. An object's keys are sorted. Numbers are read as by ParseNumber.
 func ParseJSON(dst, text []byte) ([]byte, error) { return parseJSON(dst, text, MaxNesting) }
 
-// ParseDocuments is ParseJSON of text that may be a document or a list of documents, whose fields are held to MaxNesting
-// as they are stored: it reads the two levels around them too.
+// ParseDocuments is ParseJSON for text that may be a document or a list of documents. MaxNesting applies to their
+// fields, as they are stored: two more levels are read around them.
 func ParseDocuments(dst, text []byte) ([]byte, error) { return parseJSON(dst, text, MaxNesting+2) }
 
 func parseJSON(dst, text []byte, deepest int) ([]byte, error) {
@@ -38,14 +38,14 @@ func parseJSON(dst, text []byte, deepest int) ([]byte, error) {
 
 var parsers = sync.Pool{New: func() any { return new(parser) }}
 
-// keptScratch is the largest scratch space a parser is kept with.
+// keptScratch is the largest scratch space that a pooled parser keeps.
 const keptScratch = 64 << 10
 
 type parser struct {
 	text    []byte
 	at      int
 	depth   int
-	deepest int    // how deep the text may nest
+	deepest int    // how deep the text may be nested
 	entries []span // of the objects that are open, innermost last
 	scratch []byte
 }
@@ -72,7 +72,7 @@ func (p *parser) space() {
 	}
 }
 
-// peek is the next byte after spaces, 0 at the end.
+// peek returns the next byte after spaces, 0 at the end.
 func (p *parser) peek() byte {
 	if p.at < len(p.text) && p.text[p.at] <= ' ' {
 		p.space()
@@ -85,13 +85,13 @@ func (p *parser) peek() byte {
 
 func (p *parser) unexpected(want string) error {
 	if p.at >= len(p.text) {
-		return fail.New(fail.Invalid, "the JSON ends at byte %d, where %s is wanted", p.at, want)
+		return fail.New(fail.Invalid, "the JSON ends at byte %d: expected %s", p.at, want)
 	}
 	r, w := utf8.DecodeRune(p.text[p.at:])
 	if r == utf8.RuneError && w == 1 {
 		return fail.New(fail.Invalid, "the JSON has invalid UTF-8 at byte %d", p.at)
 	}
-	return fail.New(fail.Invalid, "the JSON has %q at byte %d, where %s is wanted", r, p.at, want)
+	return fail.New(fail.Invalid, "the JSON has %q at byte %d: expected %s", r, p.at, want)
 }
 
 func (p *parser) value(dst []byte) ([]byte, error) {
@@ -271,7 +271,7 @@ func (p *parser) run() ([]byte, error) {
 	return content, nil
 }
 
-// validLength is where the first bytes are that are no UTF-8.
+// validLength returns the length of the valid UTF-8 at the start.
 func validLength(s []byte) int {
 	n := 0
 	for n < len(s) {
@@ -284,10 +284,9 @@ func validLength(s []byte) int {
 	return n
 }
 
-// escaped appends a string of which content comes before its first escape, which begins here.
+// escaped appends a string whose first escape begins here, after content.
 func (p *parser) escaped(dst, content []byte) ([]byte, error) {
-	// The length comes first and is known last: there is room for the longest it can be, and what was too much is
-	// closed up.
+	// The length comes first and is known last: there is room for the longest it can be, and the surplus is closed up.
 	at := len(dst)
 	const room = binary.MaxVarintLen32
 	dst = append(dst, make([]byte, room)...)
@@ -309,7 +308,7 @@ func (p *parser) escaped(dst, content []byte) ([]byte, error) {
 	return dst[:at+w+len(content)], nil
 }
 
-// escape appends what the escape that begins here stands for.
+// escape appends the character that the escape at this position encodes.
 func (p *parser) escape(dst []byte) ([]byte, error) {
 	p.at++
 	if p.at == len(p.text) {
@@ -338,7 +337,7 @@ func (p *parser) escape(dst []byte) ([]byte, error) {
 	return append(dst, c), nil
 }
 
-// unicode appends the character of one or two escapes of four hexadecimal digits, the first of which begin here.
+// unicode appends the character of one or two escapes of four hexadecimal digits, of which the first begins here.
 func (p *parser) unicode(dst []byte) ([]byte, error) {
 	r, err := p.hex()
 	if err != nil {

@@ -13,7 +13,7 @@ type Field struct {
 	Type     Type
 	Required bool
 	Index    Index
-	Collate  collation.Collation // of text: what it is ordered by
+	Collate  collation.Collation // of text: the collation it is ordered by
 	Slot     int
 }
 
@@ -23,15 +23,15 @@ type PathIndex struct {
 	Index IndexKind
 }
 
-// Schema is what a collection's documents hold. It is never changed once it is in use: a change makes a clone.
+// Schema describes what a collection's documents hold. It is immutable once in use: a change makes a clone.
 type Schema struct {
 	Name   string
 	Fields []Field
 	Paths  []PathIndex
-	Slots  int // the next free slot; a slot is never handed out twice
+	Slots  int // the next free slot; a slot is never reused
 }
 
-// Field is the field of that name; nil where there is none. The id is no field.
+// Field returns the field of that name, nil if there is none. The id is not a field.
 func (s *Schema) Field(name string) *Field {
 	for i := range s.Fields {
 		if s.Fields[i].Name == name {
@@ -41,7 +41,7 @@ func (s *Schema) Field(name string) *Field {
 	return nil
 }
 
-// Clone is a copy that shares nothing with s.
+// Clone returns a copy that shares nothing with s.
 func (s *Schema) Clone() *Schema {
 	c := *s
 	c.Fields = slices.Clone(s.Fields)
@@ -56,13 +56,13 @@ func (s *Schema) AddField(f Field) {
 	s.Fields = append(s.Fields, f)
 }
 
-// DropField takes out a field of s with its index and those on paths into it. Its slot stays used up.
+// DropField removes a field of s with its index and those on paths into it. Its slot stays used.
 func (s *Schema) DropField(name string) {
 	s.Fields = slices.DeleteFunc(s.Fields, func(f Field) bool { return f.Name == name })
 	s.Paths = slices.DeleteFunc(s.Paths, func(p PathIndex) bool { return strings.HasPrefix(p.Path, name+".") })
 }
 
-// RenameField gives a field of s another name, in the paths that lead into it too.
+// RenameField gives a field of s another name, also in the paths that lead into it.
 func (s *Schema) RenameField(name, to string) {
 	s.Field(name).Name = to
 	for i := range s.Paths {
@@ -72,7 +72,7 @@ func (s *Schema) RenameField(name, to string) {
 	}
 }
 
-// Dropped lists the slots of fields that are no more, ascending: documents written before may hold values in them.
+// Dropped returns the slots of dropped fields, ascending: documents written before may hold values in them.
 func (s *Schema) Dropped() []int {
 	if len(s.Fields) == s.Slots {
 		return nil

@@ -24,7 +24,7 @@ func sampleSchema() *Schema {
 	}
 }
 
-// sampleHex is how a schema of the first version lies in files: it must read for ever.
+// sampleHex is a schema of the first version as stored in files. It must stay readable.
 const sampleHex = "01056e6f746573ac0203057469746c6504000103000474616773080400000207" + "6772c3b6c39f6507000000c8010109" + "6772c3b6c39f652e6102"
 
 func TestSchemaKeepsItsFormat(t *testing.T) {
@@ -48,7 +48,7 @@ func TestSchemaKeepsItsFormat(t *testing.T) {
 		}
 	}
 	b[0] = 4
-	if _, err := DecodeSchema(b); err == nil || err.Error() != "a schema has version 4, where 3 is known" {
+	if _, err := DecodeSchema(b); err == nil || err.Error() != "a schema has version 4, and this version of fenec reads versions up to 3" {
 		t.Errorf("a later version: %v", err)
 	}
 }

@@ -10,15 +10,15 @@ import (
 	"fenec/engine/vector"
 )
 
-// The versions of a schema's encoding. A schema is written in the first that can say what it holds, so that a program
-// that knows only earlier ones, and would answer rows that are gone or order them wrongly, does not open it.
+// The versions of a schema's encoding. A schema is written in the first version that can represent it, so that a
+// program that knows only earlier versions, and would return expired rows or order rows wrongly, does not open it.
 const (
 	schemaVersion       = 1
 	schemaTTLVersion    = 2 // has ttls
-	schemaSearchVersion = 3 // has vectors, sparse vectors, their indexes and those of text, and collations
+	schemaSearchVersion = 3 // has vectors, sparse vectors and their indexes, text indexes, and collations
 )
 
-// version is the first version that can say what s holds.
+// version returns the first version that can represent s.
 func (s *Schema) version() byte {
 	version := byte(schemaVersion)
 	for _, f := range s.Fields {
@@ -32,8 +32,8 @@ func (s *Schema) version() byte {
 	return version
 }
 
-// AppendBinary appends the schema's encoding: a version byte, name, slots, fields, paths; numbers as uvarints, texts with
-// their length first. What only some types and indexes have is behind the field: see appendField.
+// AppendBinary appends the schema's encoding: a version byte, name, slots, fields, paths. Numbers are uvarints; texts
+// are preceded by their length. What only some types and indexes have is after the field: see appendField.
 func (s *Schema) AppendBinary(dst []byte) []byte {
 	version := s.version()
 	dst = append(dst, version)
@@ -50,10 +50,10 @@ func (s *Schema) AppendBinary(dst []byte) []byte {
 	return dst
 }
 
-// appendBinary appends a field: name, type, element type, required, index, slot. Behind them stand, from the third version
-// on, the collation, the dimensions of a vector or sparse vector and whether it is of f16; then the options of the index:
-// a ttl's span in seconds, the k1 and b (8 bytes each), prefix and chars of a text index, the metric, m, ef_construction,
-// ef_search and quantisation of a graph.
+// appendBinary appends a field: name, type, element type, required, index, slot. From the third version on these are
+// followed by the collation, the dimensions of a vector or sparse vector and whether it is of f16; then by the options
+// of the index: a ttl's span in seconds, the k1 and b (8 bytes each), prefix and chars of a text index, the metric, m,
+// ef_construction, ef_search and quantisation of a graph.
 func (f *Field) appendBinary(dst []byte, version byte) []byte {
 	dst = AppendKey(dst, f.Name)
 	dst = append(dst, byte(f.Type.Kind), byte(f.Type.Elem), flag(f.Required), byte(f.Index.Kind))
@@ -87,13 +87,13 @@ func flag(set bool) byte {
 	return 0
 }
 
-// DecodeSchema reads an encoding of a schema, all of b.
+// DecodeSchema decodes a schema, which is all of b.
 func DecodeSchema(b []byte) (*Schema, error) {
 	if len(b) == 0 {
 		return nil, fail.New(fail.Damaged, "a schema is empty")
 	}
 	if b[0] < schemaVersion || b[0] > schemaSearchVersion {
-		return nil, fail.New(fail.Damaged, "a schema has version %d, where %d is known", b[0], schemaSearchVersion)
+		return nil, fail.New(fail.Damaged, "a schema has version %d, and this version of fenec reads versions up to %d", b[0], schemaSearchVersion)
 	}
 	r := schemaReader{b: b[1:], version: b[0]}
 	s := &Schema{Name: r.text(), Slots: r.number(MaxSlots)}
@@ -112,12 +112,12 @@ func DecodeSchema(b []byte) (*Schema, error) {
 		s.Paths = append(s.Paths, p)
 	}
 	if r.failed || len(r.b) > 0 {
-		return nil, fail.New(fail.Damaged, "a schema does not end where it should")
+		return nil, fail.New(fail.Damaged, "a schema is cut short or has bytes after its end")
 	}
 	return s, nil
 }
 
-// schemaReader reads the parts of a schema; after the first broken one everything reads as zero.
+// schemaReader reads the parts of a schema; after the first invalid one every read returns zero.
 type schemaReader struct {
 	b       []byte
 	version byte
@@ -144,7 +144,7 @@ func (r *schemaReader) field() Field {
 	return f
 }
 
-// index reads the options of a field's index, which must be one that its type can have.
+// index reads the options of a field's index, which must be allowed for its type.
 func (r *schemaReader) index(f *Field) {
 	x := &f.Index
 	ok := false

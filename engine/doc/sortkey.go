@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// The 64 bits of a sort key are shared out among the kinds in their order. Numbers, whose places matter most, have half of
-// them, text a quarter of the rest but one bit.
+// The 64 bits of a sort key are divided among the kinds in their order. Numbers, whose precision matters most, have
+// half of the range, text a quarter of the rest less one bit.
 const (
 	numberKeys    = 1 << 62
 	textKeys      = 3 << 62
@@ -22,8 +22,8 @@ const (
 	textKeyBytes = 7 // how many bytes of a text are in its key
 )
 
-// SortKey is a 64-bit key that orders as Compare does: where the keys of two values differ, their order is that of the
-// values. Where they are one key the values are equal if the key is exact, and have to be compared if it is not.
+// SortKey returns a 64-bit key that orders as Compare does: if the keys of two values differ, the values are ordered
+// like their keys. If the keys are equal, the values are equal if the key is exact, and have to be compared if not.
 // Keys are not part of any format.
 func SortKey(v Value) uint64 {
 	switch v.Kind {
@@ -54,10 +54,10 @@ func SortKey(v Value) uint64 {
 	return contentKey(bytesKeys, v.B, 6)
 }
 
-// KeyExact tells whether only equal values have that sort key.
+// KeyExact reports whether only equal values have that sort key.
 func KeyExact(key uint64) bool { return key&inexact == 0 }
 
-// exactInts are the ints whose keys say all: they have no more bits than the key has for a mantissa.
+// exactInts are the ints whose keys are exact: they have no more bits than the key has for a mantissa.
 const exactInts = 1 << 51
 
 func intKey(n int64) uint64 {
@@ -68,7 +68,7 @@ func intKey(n int64) uint64 {
 	return floorKey(f, compareIntFloat(n, f))
 }
 
-// floorKey is the key of a number that rounds to f and compares with it as c.
+// floorKey returns the key of a number that rounds to f and compares with it as c.
 func floorKey(f float64, c int) uint64 {
 	switch {
 	case c < 0:
@@ -79,8 +79,8 @@ func floorKey(f float64, c int) uint64 {
 	return floatKey(f, 0)
 }
 
-// floatKey is the key of a number in [f, the next float64); rest is inexact where it is not f itself. The key leaves out the
-// last two bits of f, so it too stands for the numbers from the one it is exact for to the next.
+// floatKey returns the key of a number in [f, the next float64); rest is inexact if the number is not f itself. The key
+// leaves out the last two bits of f, so it also covers the numbers from the one it is exact for to the next.
 func floatKey(f float64, rest uint64) uint64 {
 	bits := math.Float64bits(f + 0) // -0 becomes 0
 	switch {
@@ -97,7 +97,8 @@ func floatKey(f float64, rest uint64) uint64 {
 	return numberKeys + bits>>2<<1 | rest
 }
 
-// contentKey is the key of text or bytes by the first so many bytes, then the length, which tells an end from a zero.
+// contentKey returns the key of text or bytes from its first bytes, then the length, which distinguishes an end from a
+// zero.
 func contentKey(base uint64, b []byte, width int) uint64 {
 	var head [8]byte
 	n := copy(head[:width], b)

@@ -11,8 +11,8 @@ import (
 	"fenec/engine/fail"
 )
 
-// A sparse vector's content is its number of dimensions, then for each weight its index and the weight itself, by ascending
-// index, each of these in four bytes, little-endian.
+// The content of a sparse vector is its number of dimensions, then for each weight its index and the weight itself, by
+// ascending index. Each of these takes four bytes, little-endian.
 const (
 	sparseHeader = 4
 	weightSize   = 4 + 4
@@ -21,7 +21,7 @@ const (
 // Weights are the weights of a sparse vector that are not 0, by ascending index.
 type Weights []byte
 
-// Weights are those of a sparse vector; anything else has none.
+// Weights returns the weights of a sparse vector, none for anything else.
 func (v Value) Weights() Weights {
 	if v.Kind != Sparse {
 		return nil
@@ -29,20 +29,20 @@ func (v Value) Weights() Weights {
 	return Weights(v.B[sparseHeader:])
 }
 
-// Len is how many weights there are.
+// Len returns the number of weights.
 func (w Weights) Len() int { return len(w) / weightSize }
 
-// At is weight i with its index, which goes from 1 to the number of dimensions.
+// At returns weight i with its index, which goes from 1 to the number of dimensions.
 func (w Weights) At(i int) (index uint32, weight float32) {
 	b := w[weightSize*i : weightSize*i+weightSize]
 	return binary.LittleEndian.Uint32(b), math.Float32frombits(binary.LittleEndian.Uint32(b[4:]))
 }
 
-// appendSparse encodes v as a sparse vector: the text {index:weight,...}/N. Weights of 0 are left out.
+// appendSparse appends v, the text {index:weight,...}/N, encoded as a sparse vector. Weights of 0 are left out.
 func (t Type) appendSparse(dst []byte, v Value, what string) ([]byte, error) {
 	switch v.Kind {
 	case Text, Untyped:
-	case Sparse: // of another number of dimensions: Holds asked
+	case Sparse: // with another number of dimensions: Holds has checked
 		return nil, t.wants(v, what)
 	default:
 		return nil, t.wantsSparse(v, what)
@@ -78,12 +78,12 @@ type indexed struct {
 	text   []byte
 }
 
-// sorted checks weights and puts them in order, in place.
+// sorted checks weights and sorts them in place.
 func (t Type) sorted(weights []indexed, what string) error {
 	for _, w := range weights {
 		switch {
 		case w.index < 1 || w.index > int64(t.Dim):
-			return fail.New(fail.Invalid, "%s wants %s, got the index %d, where they go from 1 to %d", what, t, w.index, t.Dim)
+			return fail.New(fail.Invalid, "%s wants %s, got index %d: expected 1 to %d", what, t, w.index, t.Dim)
 		case w.weight-w.weight != 0:
 			return fail.New(fail.Invalid, "%s wants %s, got %s at index %d, which is past the range of f32", what, t, short(w.text), w.index)
 		}
@@ -97,13 +97,13 @@ func (t Type) sorted(weights []indexed, what string) error {
 	return nil
 }
 
-// sparseText is a sparse vector's text taken apart.
+// sparseText is the parsed text of a sparse vector.
 type sparseText struct {
 	weights []indexed
 	dim     int
 }
 
-// scanSparse reads {index:weight,...}/N, with spaces wherever one likes; ok is false for anything else.
+// scanSparse reads {index:weight,...}/N, with optional spaces; ok is false for anything else.
 func scanSparse(s []byte) (out sparseText, ok bool) {
 	if !utf8.Valid(s) {
 		return out, false
@@ -175,7 +175,7 @@ func compareSparse(a, b Value) int {
 	return cmp.Compare(x.Len(), y.Len())
 }
 
-// validSparse tells whether the content of a sparse vector is as Append would write it.
+// validSparse reports whether the content of a sparse vector is encoded as Append would.
 func validSparse(content []byte) bool {
 	if len(content) < sparseHeader || (len(content)-sparseHeader)%weightSize != 0 {
 		return false

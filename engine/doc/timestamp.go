@@ -10,7 +10,7 @@ const (
 )
 
 // AppendTimestamp appends a point in time, in milliseconds since 1970 UTC, as ISO-8601 text: 2024-05-01T10:00:00Z, with
-// milliseconds only where they are not zero. A year outside 0000 to 9999 has a sign and at least six digits.
+// milliseconds only if they are not zero. A year outside 0000 to 9999 has a sign and at least six digits.
 func AppendTimestamp(dst []byte, ms int64) []byte {
 	days, rest := ms/msPerDay, ms%msPerDay
 	if rest < 0 {
@@ -48,8 +48,9 @@ func appendYear(dst []byte, year int64) []byte {
 	return strconv.AppendInt(dst, year, 10)
 }
 
-// civil is the date of a day counted from 1970-01-01, in the proleptic Gregorian calendar. Days are counted from the first
-// of March, so that a leap day ends its year, in eras of 400 years, which all have 146 097 days.
+// civil returns the date of a day counted from 1970-01-01, in the proleptic Gregorian calendar. Internally days are
+// counted from the first of March, so that a leap day is the last of its year, in eras of 400 years, which all have 146
+// 097 days.
 func civil(days int64) (year int64, month, day int) {
 	days += 719468 // 1970-01-01 from 0000-03-01
 	era := floorDiv(days, 146097)
@@ -85,10 +86,10 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// ParseTimestamp reads ISO-8601 text as milliseconds since 1970 UTC. The date is 2024-05-01, 20240501, 2024-05 or, with a
-// sign, a year of six to nine digits; a time may follow after T or a space: 10, 10:00, 10:00:30, 100030, with a fraction of
-// its last part (cut to milliseconds); then Z, +02, +02:00, +0200 or nothing for UTC. 24:00 is the end of the day and a 60th
-// second the next minute.
+// ParseTimestamp reads ISO-8601 text as milliseconds since 1970 UTC. The date is 2024-05-01, 20240501, 2024-05 or, with
+// a sign, a year of six to nine digits. A time may follow after T or a space: 10, 10:00, 10:00:30, 100030, with a
+// fraction of its last part (truncated to milliseconds); then Z, +02, +02:00, +0200, or nothing for UTC. 24:00 is the
+// end of the day and a 60th second is the next minute.
 func ParseTimestamp(text []byte) (ms int64, ok bool) {
 	s := timeScanner{rest: text}
 	day, ok := s.date()
@@ -113,7 +114,7 @@ func ParseTimestamp(text []byte) (ms int64, ok bool) {
 	return atDay(day, clock-offset)
 }
 
-// atDay is the millisecond ms after (or before) the start of a day, where an int64 holds it.
+// atDay returns the millisecond ms after (or before) the start of a day if an int64 holds it.
 func atDay(day, ms int64) (int64, bool) {
 	day += floorDiv(ms, msPerDay)
 	ms -= floorDiv(ms, msPerDay) * msPerDay
@@ -150,7 +151,7 @@ func (s *timeScanner) number(width int) (n int, ok bool) {
 	return n, true
 }
 
-// digits is how many digits come next.
+// digits returns the number of digits that come next.
 func (s *timeScanner) digits() int {
 	n := 0
 	for n < len(s.rest) && isDigit(s.rest[n]) {
@@ -242,7 +243,7 @@ func (s *timeScanner) clock() (ms int64, ok bool) {
 		if n == 0 {
 			return 0, false
 		}
-		// Nine digits decide every millisecond of an hour; what follows is cut.
+		// Nine digits decide every millisecond of an hour; the rest is cut.
 		used := min(n, 9)
 		fraction, _ := s.number(used)
 		s.rest = s.rest[n-used:]
@@ -251,7 +252,7 @@ func (s *timeScanner) clock() (ms int64, ok bool) {
 	return ms, ms <= msPerDay || part[0] < 24
 }
 
-// offset reads what the clock is ahead of UTC, in milliseconds.
+// offset reads the offset from UTC in milliseconds.
 func (s *timeScanner) offset() (ms int64, ok bool) {
 	if len(s.rest) == 0 || s.take('Z') || s.take('z') {
 		return 0, true

@@ -65,7 +65,7 @@ func TestARowIsGoneTheMillisecondItsTimeIsOver(t *testing.T) {
 	}
 }
 
-// ttlHex is how a schema with a ttl lies in files.
+// ttlHex is a schema with a ttl as stored in files.
 const ttlHex = "02" + "0163" + "02" + "02" + "016e" + "02000000" + "00" + "026174" + "06000104" + "01" + "8801" + "00"
 
 func TestASchemaWithATTLKeepsItsFormat(t *testing.T) {

@@ -36,18 +36,18 @@ var typeNames = [...]string{
 	TypeTimestamp: "timestamp", TypeJSON: "json", TypeList: "list", TypeVector: "vector", TypeSparse: "sparse",
 }
 
-// Type is what a field holds.
+// Type is the type of a field.
 type Type struct {
 	Kind TypeKind
 	Elem TypeKind // of a list's elements, 0 for every other kind
 	Dim  int      // of a vector or sparse vector, 0 for every other kind
-	F16  bool     // of a vector: its numbers are kept as half precision floats
+	F16  bool     // of a vector: its numbers are stored as half precision floats
 }
 
-// dimensional tells a type that has a number of dimensions.
+// dimensional reports whether the type has a number of dimensions.
 func (t Type) dimensional() bool { return t.Kind == TypeVector || t.Kind == TypeSparse }
 
-// known tells whether t is a type this version has.
+// known reports whether t is a type that this version has.
 func (t Type) known() bool {
 	switch {
 	case t.Kind == TypeList:
@@ -60,7 +60,7 @@ func (t Type) known() bool {
 	return t.Kind >= TypeBool && t.Kind < TypeList && t.Elem == 0 && t.Dim == 0 && !t.F16
 }
 
-// String is the type's name in the language.
+// String returns the type's name in the language.
 func (t Type) String() string {
 	if t.Kind == TypeList {
 		return "[" + Type{Kind: t.Elem}.String() + "]"
@@ -78,10 +78,10 @@ func (t Type) String() string {
 	return name
 }
 
-// Append encodes v as a value of the type at the end of dst. Null is a value of every type. An int takes any number equal
-// to an int64, a float any number within its range, a timestamp ISO-8601 text or milliseconds since 1970, bytes base64 text,
-// json anything, a vector a list of numbers or its text, a sparse vector its text; Untyped text is read as the type's own
-// spelling. What names the value in the error, as in "field year".
+// Append appends v to dst, encoded as a value of the type. Null is a value of every type. An int accepts any number
+// equal to an int64, a float any number within its range, a timestamp ISO-8601 text or milliseconds since 1970, bytes
+// base64 text, json anything, a vector a list of numbers or its text, a sparse vector its text. Untyped text is read in
+// the type's own spelling. what names the value in the error, as in "field year".
 func (t Type) Append(dst []byte, v Value, what string) ([]byte, error) {
 	switch {
 	case v.Kind == Null:
@@ -104,13 +104,13 @@ func (t Type) Append(dst []byte, v Value, what string) ([]byte, error) {
 	return Append(dst, v), nil
 }
 
-// own is the kind that a type's values have; json and lists take a second look at every value.
+// own is the kind of the type's values. json and lists check every value further.
 var own = [...]Kind{
 	TypeBool: Bool, TypeInt: Int, TypeFloat: Float, TypeText: Text, TypeTimestamp: Timestamp, TypeBytes: Bytes,
 	TypeList: Null, TypeVector: Vector, TypeSparse: Sparse,
 }
 
-// Holds tells that v is a value of the type as it is: the short way past the conversions, which most values take.
+// Holds reports whether v is a value of the type without conversion. It is the short path that most values take.
 func (t Type) Holds(v *Value) bool {
 	if own[t.Kind] != v.Kind {
 		return false
@@ -128,8 +128,8 @@ func (t Type) Holds(v *Value) bool {
 	return true
 }
 
-// Convert is v as a value of the type, the same as Append would store; Comparand is for what is only compared. It allocates
-// only for bytes, lists, vectors, json and Untyped text that holds a decimal.
+// Convert returns v as a value of the type, the same as Append would store; Comparand is for values that are only
+// compared. It allocates only for bytes, lists, vectors, json and Untyped text that holds a decimal.
 func (t Type) Convert(v Value, what string) (Value, error) {
 	if v.Kind == Null {
 		return v, nil
@@ -177,7 +177,7 @@ func toBool(v Value) (Value, bool) {
 	return v, v.Kind == Bool
 }
 
-// Number is v, but that Untyped text which spells a number is that number.
+// Number returns v, except that Untyped text which spells a number is returned as that number.
 func (v Value) Number() Value {
 	if v.Kind == Untyped {
 		if n, err := ParseNumber(v.B); err == nil {
@@ -196,7 +196,7 @@ func (t Type) toInt(v Value, what string) (Value, error) {
 		return IntValue(n), nil
 	}
 	if number.IsNumber() && math.Abs(number.Float64()) >= 1<<63 {
-		return Value{}, fail.New(fail.Invalid, "%s wants int, got %s, which is past 64 bits", what, describe(number))
+		return Value{}, fail.New(fail.Invalid, "%s wants int, got %s, which is out of range for 64 bits", what, describe(number))
 	}
 	return Value{}, t.wants(v, what)
 }
@@ -211,7 +211,7 @@ func (t Type) toFloat(v Value, what string) (Value, error) {
 		if number.Kind == Float {
 			return Value{}, t.wants(number, what)
 		}
-		return Value{}, fail.New(fail.Invalid, "%s wants float, got %s, which is past its range", what, describe(number))
+		return Value{}, fail.New(fail.Invalid, "%s wants float, got %s, which is out of range", what, describe(number))
 	}
 	return FloatValue(f + 0), nil // -0 becomes 0
 }
@@ -271,7 +271,8 @@ func (t Type) toTimestamp(v Value, what string) (Value, error) {
 	return Value{}, fail.New(fail.Invalid, "%s wants timestamp as ISO-8601 text or milliseconds, got %s", what, describe(v))
 }
 
-// appendList encodes a list, each element by encode as one of the type's element type; null is no element but of json.
+// appendList appends a list, each element encoded as the type's element type. null is an element only of a list of
+// json.
 func (t Type) appendList(dst []byte, v Value, what string, encode func(t Type, dst []byte, v Value, what string) ([]byte, error)) ([]byte, error) {
 	if v.Kind == Untyped {
 		raw, err := ParseJSON(nil, v.B)

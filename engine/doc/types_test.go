@@ -22,7 +22,7 @@ func listOf(values ...Value) Value {
 	return closed(raw, at)
 }
 
-// typeOf is the type of a name.
+// typeOf returns the type of a name.
 func typeOf(t *testing.T, name string) Type {
 	for k := TypeBool; k < TypeList; k++ {
 		for _, typ := range []Type{{Kind: k}, {Kind: TypeList, Elem: k}} {
@@ -160,14 +160,14 @@ func TestValuesOfAnotherTypeAreRefused(t *testing.T) {
 		{"int", untyped(""), `field f wants int, got text ""`},
 		{"int", untyped("5.5"), `field f wants int, got text "5.5"`},
 		{"int", FloatValue(2.5), `field f wants int, got number 2.5`},
-		{"int", FloatValue(1 << 63), `field f wants int, got number 9223372036854776000, which is past 64 bits`},
-		{"int", decimalOf("9223372036854775808"), `field f wants int, got number 9223372036854775808, which is past 64 bits`},
-		{"int", decimalOf("-1e400"), `field f wants int, got number -1e+400, which is past 64 bits`},
+		{"int", FloatValue(1 << 63), `field f wants int, got number 9223372036854776000, which is out of range for 64 bits`},
+		{"int", decimalOf("9223372036854775808"), `field f wants int, got number 9223372036854775808, which is out of range for 64 bits`},
+		{"int", decimalOf("-1e400"), `field f wants int, got number -1e+400, which is out of range for 64 bits`},
 		{"int", FloatValue(math.NaN()), `field f wants int, got a number that is not finite`},
 		{"int", BoolValue(true), `field f wants int, got bool true`},
 		{"int", TimestampValue(0), `field f wants int, got timestamp 1970-01-01T00:00:00Z`},
 		{"float", text("1"), `field f wants float, got text "1"`},
-		{"float", decimalOf("1e400"), `field f wants float, got number 1e+400, which is past its range`},
+		{"float", decimalOf("1e400"), `field f wants float, got number 1e+400, which is out of range`},
 		{"float", FloatValue(math.Inf(1)), `field f wants float, got a number that is not finite`},
 		{"float", untyped("NaN"), `field f wants float, got text "NaN"`},
 		{"text", IntValue(1), `field f wants text, got number 1`},
@@ -202,13 +202,13 @@ func TestValuesOfAnotherTypeAreRefused(t *testing.T) {
 		{"vector<3>", encode(t, `[3.4028236e38,1,1]`).Value(), `field f wants vector<3>, got 3.4028236e+38 as number 1, which is past the range of f32`},
 		{"vector<3>", listOf(FloatValue(math.NaN()), IntValue(1), IntValue(1)), `field f wants vector<3>, got a number that is not finite as number 1`},
 		{"vector<3>", listOf(IntValue(1), FloatValue(math.Inf(1)), IntValue(1)), `field f wants vector<3>, got a number that is not finite as number 2`},
-		{"vector<3>", text("[1,2,NaN]"), `field f wants vector<3>, got text "[1,2,NaN]", of which number 3 is none`},
-		{"vector<3>", text("[1,2,]"), `field f wants vector<3>, got text "[1,2,]", of which number 3 is none`},
-		{"vector<3>", text("[1,,2]"), `field f wants vector<3>, got text "[1,,2]", of which number 2 is none`},
+		{"vector<3>", text("[1,2,NaN]"), `field f wants vector<3>, got text "[1,2,NaN]", whose element 3 is not a number`},
+		{"vector<3>", text("[1,2,]"), `field f wants vector<3>, got text "[1,2,]", whose element 3 is not a number`},
+		{"vector<3>", text("[1,,2]"), `field f wants vector<3>, got text "[1,,2]", whose element 2 is not a number`},
 		{"vector<3>", text("[1,2,1e39]"), `field f wants vector<3>, got 1e39 as number 3, which is past the range of f32`},
-		{"vector<3>", text("[1,2,3"), `field f wants vector<3>, got text "[1,2,3", which does not end with the ] of its list`},
-		{"vector<3>", text("[1,2,3]4"), `field f wants vector<3>, got text "[1,2,3]4", which does not end with the ] of its list`},
-		{"vector<3>", text("[1 2 3]"), `field f wants vector<3>, got text "[1 2 3]", which does not end with the ] of its list`},
+		{"vector<3>", text("[1,2,3"), `field f wants vector<3>, got text "[1,2,3", which does not end with ]`},
+		{"vector<3>", text("[1,2,3]4"), `field f wants vector<3>, got text "[1,2,3]4", which does not end with ]`},
+		{"vector<3>", text("[1 2 3]"), `field f wants vector<3>, got text "[1 2 3]", which does not end with ]`},
 		{"vector<3>", text("1,2,3"), `field f wants vector<3>, got text "1,2,3"`},
 		{"vector<3>", untyped(""), `field f wants vector<3>, got text ""`},
 		{"vector<3>", IntValue(1), `field f wants vector<3>, got number 1`},
@@ -227,9 +227,9 @@ func TestValuesOfAnotherTypeAreRefused(t *testing.T) {
 		{"sparse<10>", encode(t, `[1,2]`).Value(), `field f wants sparse<10> as text {index:weight,...}/10, got a list`},
 		{"sparse<10>", text("{1:2}/11"), `field f wants sparse<10>, got text "{1:2}/11", which has 11 dimensions`},
 		{"sparse<10>", text("{1:2}/1"), `field f wants sparse<10>, got text "{1:2}/1", which has 1 dimension`},
-		{"sparse<10>", text("{0:2}/10"), `field f wants sparse<10>, got the index 0, where they go from 1 to 10`},
-		{"sparse<10>", text("{11:2}/10"), `field f wants sparse<10>, got the index 11, where they go from 1 to 10`},
-		{"sparse<10>", text("{-1:0}/10"), `field f wants sparse<10>, got the index -1, where they go from 1 to 10`},
+		{"sparse<10>", text("{0:2}/10"), `field f wants sparse<10>, got index 0: expected 1 to 10`},
+		{"sparse<10>", text("{11:2}/10"), `field f wants sparse<10>, got index 11: expected 1 to 10`},
+		{"sparse<10>", text("{-1:0}/10"), `field f wants sparse<10>, got index -1: expected 1 to 10`},
 		{"sparse<10>", text("{3:1,2:1,3:0}/10"), `field f wants sparse<10>, got the index 3 twice`},
 		{"sparse<10>", text("{3:-1e39}/10"), `field f wants sparse<10>, got -1e39 at index 3, which is past the range of f32`},
 		{"sparse<10>", madeSparse(3, "{1:1}/3"), `field f wants sparse<10>, got a sparse vector of 3 dimensions`},

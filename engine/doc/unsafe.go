@@ -2,5 +2,5 @@ package doc
 
 import "unsafe"
 
-// unsafeString views b as a string for the length of a call that keeps nothing and changes nothing.
+// unsafeString returns b as a string for the duration of a call that neither keeps nor changes it.
 func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

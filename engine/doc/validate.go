@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// wholeValue tells whether r is one whole value, as Append would write it. Once a list field of json
-// values nested one deeper than MaxNesting.
+// wholeValue reports whether r is one whole value, encoded as Append would. Nesting may be one deeper than MaxNesting,
+// which list fields of json once allowed.
 func wholeValue(r Raw) bool { return len(r) > 0 && size(r) == len(r) && valid(r, MaxNesting+1) }
 
-// valid tells whether the inside of r, whose size is known to be right, is as Append would write it.
+// valid reports whether the content of r, whose size is known to be right, is encoded as Append would.
 func valid(r Raw, depth int) bool {
 	switch r[0] {
 	case tagFloat:
@@ -69,7 +69,7 @@ func validObject(b []byte, depth int) bool {
 	return true
 }
 
-// lengthSizeOf is how many bytes appendLength takes for n.
+// lengthSizeOf returns the number of bytes that appendLength takes for n.
 func lengthSizeOf(n int) int {
 	var buf [binary.MaxVarintLen64]byte
 	return binary.PutUvarint(buf[:], uint64(n))

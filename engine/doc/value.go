@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// Kind is what a value is. The order of the constants is the order of values across kinds, the three kinds of numbers
-// being one family that is ordered by value.
+// Kind is the kind of a value. The order of the constants is the order of values across kinds; the three kinds of
+// numbers are one family that is ordered by value.
 type Kind uint8
 
 const (
@@ -23,7 +23,7 @@ const (
 	Bytes
 	Vector  // of f32 or f16 numbers
 	Sparse  // a vector of few weights that are not 0
-	Untyped // text that is still to be read by the type of the field it meets; never stored
+	Untyped // text to be read by the type of the field it is compared with or stored in; never stored itself
 )
 
 var kindNames = [...]string{
@@ -32,7 +32,7 @@ var kindNames = [...]string{
 	Vector: "vector", Sparse: "sparse", Untyped: "untyped",
 }
 
-// String names the kind as the language does.
+// String returns the kind's name in the language.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -40,8 +40,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Tags open every encoded value. They are part of the file format: a tag is never given a second meaning.
-// 14 is kept for vectors.
+// Tags begin every encoded value. They are part of the file format: a tag is never given a second meaning. 14 is
+// reserved for vectors.
 const (
 	tagNull byte = iota
 	tagFalse
@@ -57,7 +57,7 @@ const (
 	tagVector
 	tagHalfVector
 	tagSparse
-	tagUntyped = 0xff // between a request and its statement only
+	tagUntyped = 0xff // only between a request and its statement
 )
 
 const (
@@ -65,17 +65,17 @@ const (
 	containerHeader = 1 + 4 // the tag and length of a list or object
 )
 
-// Raw is one encoded value, its tag first. Nil is null, as is a null tag.
+// Raw is one encoded value, its tag first. nil is null, as is a null tag.
 type Raw []byte
 
-// Value is a value in the hand: small ones are in N, larger ones are a view of somebody's bytes in B.
+// Value is a decoded value: a small one is in N, a larger one is a view in B of bytes that it does not own.
 type Value struct {
 	Kind Kind
-	N    uint64 // Bool 0 or 1; Int and Timestamp (milliseconds) as the bits of an int64; Float as its bits; Vector 2 where its numbers are f16
+	N    uint64 // Bool 0 or 1; Int and Timestamp (milliseconds) as the bits of an int64; Float as its bits; Vector 2 if its numbers are f16
 	B    []byte // Text, Bytes, Untyped: the content; Decimal: its JSON text; Vector, Sparse: see Floats and Weights; List, Object: the Raw
 }
 
-// BoolValue is b as a value.
+// BoolValue returns b as a value.
 func BoolValue(b bool) Value {
 	if b {
 		return Value{Kind: Bool, N: 1}
@@ -83,31 +83,31 @@ func BoolValue(b bool) Value {
 	return Value{Kind: Bool}
 }
 
-// IntValue is n as a value.
+// IntValue returns n as a value.
 func IntValue(n int64) Value { return Value{Kind: Int, N: uint64(n)} }
 
-// FloatValue is f as a value.
+// FloatValue returns f as a value.
 func FloatValue(f float64) Value { return Value{Kind: Float, N: math.Float64bits(f)} }
 
-// TimestampValue is a point in time, in milliseconds since 1970 UTC, as a value.
+// TimestampValue returns a point in time, in milliseconds since 1970 UTC, as a value.
 func TimestampValue(ms int64) Value { return Value{Kind: Timestamp, N: uint64(ms)} }
 
-// TextValue is a text as a value; it keeps b.
+// TextValue returns a text as a value; it keeps b.
 func TextValue(b []byte) Value { return Value{Kind: Text, B: b} }
 
-// Int is the number of an Int or Timestamp value.
+// Int returns the number of an Int or Timestamp value.
 func (v Value) Int() int64 { return int64(v.N) }
 
-// Float is the number of a Float value.
+// Float returns the number of a Float value.
 func (v Value) Float() float64 { return math.Float64frombits(v.N) }
 
-// Bool is the truth of a Bool value.
+// Bool returns the truth of a Bool value.
 func (v Value) Bool() bool { return v.N != 0 }
 
-// IsNumber tells whether v is of one of the three kinds of numbers.
+// IsNumber reports whether v is of one of the three kinds of numbers.
 func (v Value) IsNumber() bool { return v.Kind >= Int && v.Kind <= Decimal }
 
-// Kind is the kind of the encoded value.
+// Kind returns the kind of the encoded value.
 func (r Raw) Kind() Kind {
 	if len(r) == 0 {
 		return Null
@@ -131,7 +131,7 @@ func kindOfTag(tag byte) Kind {
 	return Null
 }
 
-// Value is the encoded value in the hand; its bytes are r's own. Bytes that are no value read as null.
+// Value decodes the value; its bytes are those of r. Invalid bytes read as null.
 func (r Raw) Value() Value {
 	if len(r) == 0 {
 		return Value{}
@@ -158,7 +158,7 @@ func (r Raw) Value() Value {
 	return Value{}
 }
 
-// vector is a vector or sparse vector in the hand.
+// vector decodes a vector or sparse vector.
 func (r Raw) vector() Value {
 	content, ok := r.content()
 	switch {
@@ -170,7 +170,7 @@ func (r Raw) vector() Value {
 	return Value{Kind: tagKinds[r[0]], B: content}
 }
 
-// content is what a text, bytes, decimal, vector, sparse vector or untyped value holds.
+// content returns the content of a text, bytes, decimal, vector, sparse vector or untyped value.
 func (r Raw) content() ([]byte, bool) {
 	if len(r) < 2 {
 		return nil, false
@@ -185,7 +185,7 @@ func (r Raw) content() ([]byte, bool) {
 	return r[1+w : 1+w+int(n)], true
 }
 
-// Int is the number of an encoded int; ok is false for anything else.
+// Int returns the number of an encoded int; ok is false for anything else.
 func (r Raw) Int() (n int64, ok bool) {
 	if len(r) != fixedSize || r[0] != tagInt {
 		return 0, false
@@ -193,7 +193,7 @@ func (r Raw) Int() (n int64, ok bool) {
 	return int64(binary.LittleEndian.Uint64(r[1:])), true
 }
 
-// Float is the number of an encoded float; ok is false for anything else.
+// Float returns the number of an encoded float; ok is false for anything else.
 func (r Raw) Float() (f float64, ok bool) {
 	if len(r) != fixedSize || r[0] != tagFloat {
 		return 0, false
@@ -201,7 +201,7 @@ func (r Raw) Float() (f float64, ok bool) {
 	return math.Float64frombits(binary.LittleEndian.Uint64(r[1:])), true
 }
 
-// Timestamp is the milliseconds since 1970 UTC of an encoded timestamp; ok is false for anything else.
+// Timestamp returns the milliseconds since 1970 UTC of an encoded timestamp; ok is false for anything else.
 func (r Raw) Timestamp() (ms int64, ok bool) {
 	if len(r) != fixedSize || r[0] != tagTimestamp {
 		return 0, false
@@ -209,7 +209,7 @@ func (r Raw) Timestamp() (ms int64, ok bool) {
 	return int64(binary.LittleEndian.Uint64(r[1:])), true
 }
 
-// Text is the content of an encoded text; ok is false for anything else.
+// Text returns the content of an encoded text; ok is false for anything else.
 func (r Raw) Text() (text []byte, ok bool) {
 	if len(r) == 0 || r[0] != tagText {
 		return nil, false
@@ -217,10 +217,10 @@ func (r Raw) Text() (text []byte, ok bool) {
 	return r.content()
 }
 
-// IsNull tells whether r is null, absent or present.
+// IsNull reports whether r is null, as an encoded null or as nil.
 func (r Raw) IsNull() bool { return len(r) == 0 || r[0] == tagNull }
 
-// Append encodes v at the end of dst.
+// Append appends the encoding of v to dst.
 func Append(dst []byte, v Value) []byte {
 	switch v.Kind {
 	case Bool:
@@ -269,7 +269,8 @@ func appendLength(dst []byte, n int) []byte {
 	return binary.AppendUvarint(dst, uint64(n))
 }
 
-// size is how many bytes the value at the head of b takes, by what its head says; 0 where b is no whole value.
+// size returns the length in bytes of the value at the start of b, according to its header; 0 if b is not a whole
+// value.
 func size(b []byte) int {
 	if len(b) == 0 {
 		return 0

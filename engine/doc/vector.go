@@ -10,14 +10,14 @@ import (
 	"fenec/engine/vector"
 )
 
-// halfWidth is what N of a Vector value is whose numbers take two bytes each; that of one with four is 0.
+// halfWidth is N of a Vector value whose numbers take two bytes each; N is 0 if they take four.
 const halfWidth = 2
 
-// VectorValue is the floats that b holds, little-endian, four bytes each, as a vector; it keeps b. They are finite, and
-// none is -0.
+// VectorValue returns the floats in b, little-endian and four bytes each, as a vector; it keeps b. They must be finite,
+// and none may be -0.
 func VectorValue(b []byte) Value { return Value{Kind: Vector, B: b} }
 
-// Dim is how many dimensions a vector or sparse vector has, 0 of anything else.
+// Dim returns the number of dimensions of a vector or sparse vector, 0 for anything else.
 func (v Value) Dim() int {
 	switch v.Kind {
 	case Vector:
@@ -28,7 +28,7 @@ func (v Value) Dim() int {
 	return 0
 }
 
-// width is how many bytes each number of a vector takes.
+// width returns the number of bytes of each number of a vector.
 func (v Value) width() int {
 	if v.N == halfWidth {
 		return halfWidth
@@ -36,7 +36,7 @@ func (v Value) width() int {
 	return 4
 }
 
-// Floats is the numbers of a vector: a view of its bytes, or where they are half as wide appended to dst[:0].
+// Floats returns the numbers of a vector: a view of its bytes, or, if they are half precision, appended to dst[:0].
 func (v Value) Floats(dst []float32) []float32 {
 	if v.N == halfWidth {
 		return vector.FromF16(dst[:0], v.B)
@@ -44,7 +44,7 @@ func (v Value) Floats(dst []float32) []float32 {
 	return vector.View(v.B)
 }
 
-// float is number i of a vector.
+// float returns number i of a vector.
 func (v Value) float(i int) float32 {
 	if v.N == halfWidth {
 		var one [1]float32
@@ -53,7 +53,7 @@ func (v Value) float(i int) float32 {
 	return math.Float32frombits(binary.LittleEndian.Uint32(v.B[4*i:]))
 }
 
-// appendVector encodes v as a vector: a list of numbers, the text of one, or a vector.
+// appendVector appends v, a list of numbers, the text of one, or a vector, encoded as a vector.
 func (t Type) appendVector(dst []byte, v Value, what string) ([]byte, error) {
 	if t.F16 {
 		return t.appendHalves(dst, v, what)
@@ -62,7 +62,7 @@ func (t Type) appendVector(dst []byte, v Value, what string) ([]byte, error) {
 	return t.appendFloats(dst, v, what)
 }
 
-// appendHalves encodes v as a vector of half precision: what each number is as a float32, rounded to half of one.
+// appendHalves appends v encoded as a vector of half precision: each number as a float32, rounded to half precision.
 func (t Type) appendHalves(dst []byte, v Value, what string) ([]byte, error) {
 	dst = appendLength(append(dst, tagHalfVector), 2*t.Dim)
 	at := len(dst)
@@ -112,7 +112,7 @@ func (t Type) appendFloats(dst []byte, v Value, what string) ([]byte, error) {
 	return dst, nil
 }
 
-// AppendFloats appends numbers, which are finite, as the bytes of a VectorValue.
+// AppendFloats appends numbers, which must be finite, as the bytes of a VectorValue.
 func AppendFloats(dst []byte, v []float32) []byte {
 	for _, f := range v {
 		dst = appendFloat32Bytes(dst, f)
@@ -147,7 +147,7 @@ func (t Type) appendElements(dst []byte, list Raw, what string) ([]byte, error) 
 	return dst, nil
 }
 
-// float32Of is the float32 nearest to a number, infinite past their range.
+// float32Of returns the float32 nearest to a number, infinite if out of range.
 func float32Of(v Value) float32 {
 	switch v.Kind {
 	case Int:
@@ -158,7 +158,7 @@ func float32Of(v Value) float32 {
 	return nearest32(v.B)
 }
 
-// notFinite refuses number i, which is none or becomes infinite.
+// notFinite returns the error for number i, which is not a number or becomes infinite.
 func (t Type) notFinite(v Value, i int, what string) error {
 	if f := v.Float(); v.Kind == Float && f-f != 0 {
 		return fail.New(fail.Invalid, "%s wants %s, got %s as number %d", what, t, describe(v), i)
@@ -184,7 +184,7 @@ func (t Type) appendSpelled(dst []byte, v Value, what string) ([]byte, error) {
 	for i := 1; len(s) == 0 || s[0] != ']' || i > 1; i++ {
 		f, n := parseFloat32(s)
 		if n == 0 {
-			return nil, fail.New(fail.Invalid, "%s wants %s, got %s, of which number %d is none", what, t, describe(v), i)
+			return nil, fail.New(fail.Invalid, "%s wants %s, got %s, whose element %d is not a number", what, t, describe(v), i)
 		}
 		if f-f != 0 {
 			return nil, t.pastRange(short(s[:n]), i, what)
@@ -196,7 +196,7 @@ func (t Type) appendSpelled(dst []byte, v Value, what string) ([]byte, error) {
 		s = skipSpaces(s[1:])
 	}
 	if len(s) == 0 || s[0] != ']' || len(skipSpaces(s[1:])) > 0 {
-		return nil, fail.New(fail.Invalid, "%s wants %s, got %s, which does not end with the ] of its list", what, t, describe(v))
+		return nil, fail.New(fail.Invalid, "%s wants %s, got %s, which does not end with ]", what, t, describe(v))
 	}
 	return dst, nil
 }
@@ -209,7 +209,7 @@ func skipSpaces(s []byte) []byte {
 }
 
 // VectorOf reads a list of numbers, the text of one or a vector as a vector of f32 with as many dimensions as there are
-// numbers. What names the value in the error.
+// numbers. what names the value in the error.
 func VectorOf(v Value, what string) (Value, error) {
 	t := Type{Kind: TypeVector}
 	switch v.Kind {
@@ -253,7 +253,7 @@ func appendVectorJSON(dst []byte, v Value) []byte {
 	return append(dst, ']')
 }
 
-// compareVectors orders vectors number by number, one that is the beginning of another before it.
+// compareVectors orders vectors number by number; a prefix of another comes before it.
 func compareVectors(a, b Value) int {
 	n, m := a.Dim(), b.Dim()
 	for i := range min(n, m) {
@@ -264,7 +264,7 @@ func compareVectors(a, b Value) int {
 	return cmp.Compare(n, m)
 }
 
-// validVector tells whether the content of a vector is as Append would write it: finite numbers, none of them -0.
+// validVector reports whether the content of a vector is encoded as Append would: finite numbers, none of them -0.
 func validVector(v Value) bool {
 	n := v.Dim()
 	if n < 1 || n > MaxDim || n*v.width() != len(v.B) {

@@ -101,7 +101,7 @@ func FuzzVector(f *testing.F) {
 				continue
 			}
 			checkStored(t, typ, Raw(list).Value())
-			// A list that is a vector is the same one as its text.
+			// A list that is a vector equals the vector of its text.
 			a, err := typ.Append(nil, Raw(list).Value(), "f")
 			b, other := typ.Append(nil, TextValue(data), "f")
 			if Raw(list).Kind() == List && ((err == nil) != (other == nil) || !bytes.Equal(a, b)) {

@@ -9,8 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// AppendJSON appends an encoded value as JSON text without spaces: ints and decimals by their digits, floats by the shortest
-// digits that read back, timestamps as ISO-8601 in UTC, bytes as base64, vectors as lists, sparse vectors as text, an object's keys in order. Nil is null.
+// AppendJSON appends an encoded value as JSON text without spaces: ints and decimals by their digits, floats by the
+// shortest digits that read back, timestamps as ISO-8601 in UTC, bytes as base64, vectors as lists, sparse vectors as
+// text, an object's keys in order. nil is null.
 func AppendJSON(dst []byte, r Raw) []byte {
 	if len(r) == 0 {
 		return append(dst, "null"...)
@@ -32,7 +33,7 @@ func AppendJSON(dst []byte, r Raw) []byte {
 	return AppendValueJSON(dst, r.Value())
 }
 
-// AppendValueJSON is AppendJSON for a value in the hand.
+// AppendValueJSON is AppendJSON for a decoded value.
 func AppendValueJSON(dst []byte, v Value) []byte {
 	switch v.Kind {
 	case Bool:
@@ -97,12 +98,12 @@ func appendObjectJSON(dst []byte, r Raw) []byte {
 	return append(dst, '}')
 }
 
-// AppendFloat appends the shortest decimal that reads back as f, with an exponent only below 1e-6 and from 1e21 on.
-// -0 is 0, and what JSON has no number for, NaN and the infinities, is null.
+// AppendFloat appends the shortest decimal that reads back as f, with an exponent only below 1e-6 and from 1e21 on. -0
+// is 0. NaN and the infinities, which JSON cannot represent, are null.
 func AppendFloat(dst []byte, f float64) []byte {
 	const few = 1_000_000 // six places after the point
 	if scaled := math.Round(f * few); math.Abs(scaled) < 1e15 && scaled/few == f {
-		// Fifteen digits name a float64 alone, so these are its shortest form once trailing zeros are gone.
+		// Fifteen digits identify a float64, so these are its shortest form once trailing zeros are removed.
 		return appendScaled(dst, int64(scaled))
 	}
 	if math.IsNaN(f) || math.IsInf(f, 0) {
@@ -147,14 +148,14 @@ const (
 	highBits  = 0x8080808080808080
 )
 
-// special marks in its high bits the bytes of a word that cannot stand in a JSON string as they are: control characters,
-// quotes and backslashes. Only the lowest mark is exact.
+// special returns a word in which the high bits mark the bytes that must be escaped in a JSON string: control
+// characters, quotes and backslashes. Only the lowest mark is exact.
 func special(w uint64) uint64 {
 	quote, slash := w^everyByte*'"', w^everyByte*'\\'
 	return ((w-everyByte*0x20)&^w | (quote-everyByte)&^quote | (slash-everyByte)&^slash) & highBits
 }
 
-// plain is the length of the run at the head of s that can stand in a JSON string as it is, if it is UTF-8.
+// plain returns the length of the run at the start of s that needs no escaping in a JSON string, if it is UTF-8.
 func plain(s []byte) int {
 	i := 0
 	for ; len(s)-i >= 8; i += 8 {
@@ -168,7 +169,7 @@ func plain(s []byte) int {
 	return i
 }
 
-// AppendQuoted appends s as a JSON string. Bytes that are no UTF-8 become U+FFFD each.
+// AppendQuoted appends s as a JSON string. Each byte of invalid UTF-8 becomes U+FFFD.
 func AppendQuoted(dst, s []byte) []byte {
 	if !utf8.Valid(s) {
 		s = []byte(string([]rune(string(s))))
@@ -178,7 +179,7 @@ func AppendQuoted(dst, s []byte) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendText is AppendQuoted for what is known to be UTF-8, as all that is stored is.
+// appendText is AppendQuoted for text known to be UTF-8, as all stored text is.
 func appendText(dst, s []byte) []byte {
 	dst = append(dst, '"')
 	for {
