@@ -6,16 +6,16 @@ import (
 	"syscall"
 )
 
-// awake is the runtime setting that keeps its monitor thread from going to sleep. Once nothing runs in the process the
-// monitor sleeps, and the next request wakes it first: two system calls and two switches of threads for each wait for
-// the network, which is a quarter of what a request through the router takes. A scheduler trace keeps the monitor up;
-// it is asked for every 2^31-1 ms, so that it prints a line on stderr every 24 days of the machine's uptime. What it
-// costs is a hundred short wake-ups a second while nobody asks for anything.
+// awake is the GODEBUG setting that keeps the runtime's monitor thread awake. The monitor sleeps when no goroutine
+// runs, and the next request has to wake it: two system calls and two thread switches for each wait for the network, a
+// quarter of the time of a routed request. With a scheduler trace the monitor does not sleep. The trace interval is
+// 2^31-1 ms, so it prints a line on stderr every 24 days of the machine's uptime. The cost is a hundred short wake-ups
+// a second when idle.
 const awake = "schedtrace=2147483647"
 
-// keepAwake starts a server's process over, in its place and with its id, with the monitor kept awake. The runtime reads
-// the setting as it starts and at no other time. It returns where the setting is made already, to whatever value, and
-// where the process cannot be started over: then it is only slower.
+// keepAwake re-executes the process, with the same id, with the monitor kept awake. The runtime reads the setting only
+// at its start. It returns if schedtrace is already set, to any value, or if the process cannot be re-executed, which
+// only makes it slower.
 func keepAwake() {
 	set := os.Getenv("GODEBUG")
 	if strings.Contains(set, "schedtrace=") {
@@ -26,6 +26,6 @@ func keepAwake() {
 		return
 	}
 	if os.Setenv("GODEBUG", strings.TrimPrefix(set+","+awake, ",")) == nil {
-		_ = syscall.Exec(self, os.Args, os.Environ()) // an error leaves this process to go on
+		_ = syscall.Exec(self, os.Args, os.Environ()) // after an error this process continues
 	}
 }

@@ -2,5 +2,5 @@
 
 package main
 
-// keepAwake does nothing where a process cannot be started over in its place.
+// keepAwake does nothing on systems other than Linux.
 func keepAwake() {}

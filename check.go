@@ -13,12 +13,12 @@ import (
 )
 
 const checkHelp = `
-Reads a tenant's file from end to end, changes nothing, and says what is in it and
-what is damaged. It exits 0 where the file is sound; a record cut short at the very
-end is what a crash leaves behind, and the next open cuts it off.
+Reads a tenant's file from end to end without changing it, and prints what is in it
+and what is damaged. It exits with 0 if the file is intact. An incomplete record at
+the very end is left by a crash and is no damage: the next open truncates it.
 
 With --salvage, what can be read of a damaged file is written to a new one, which
-then opens as any other:
+opens like any other:
 
   fenec check acme.fenec --salvage acme-saved.fenec
 `
@@ -41,14 +41,14 @@ func runCheck(c *cli.Context) error {
 	path, salvage := c.Args().First(), c.String("salvage")
 	report, err := engine.Check(vfs.OS, path, salvage)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("--salvage wants a new file, and there is %s already", salvage)
+		return fmt.Errorf("--salvage wants a new file, but %s exists", salvage)
 	}
 	if err != nil {
-		return fmt.Errorf("%s cannot be checked: %s", path, plain(err))
+		return fmt.Errorf("check %s: %s", path, plain(err))
 	}
 	printReport(c.App.Writer, path, report)
 	if salvage != "" {
-		fmt.Fprintf(c.App.Writer, "what can be read of it is in %s\n", salvage)
+		fmt.Fprintf(c.App.Writer, "wrote what can be read to %s\n", salvage)
 	}
 	if !report.Sound() {
 		return errors.New(path + " is damaged")
@@ -68,9 +68,9 @@ func printReport(w io.Writer, path string, r engine.Report) {
 		fmt.Fprintf(w, "  wrong: %s\n", p)
 	}
 	if r.Lost > 0 {
-		fmt.Fprintf(w, "  %d documents can be read, but not what collection they were in\n", r.Lost)
+		fmt.Fprintf(w, "  %d documents can be read, but their collection is unknown\n", r.Lost)
 	}
 	if r.Torn > 0 {
-		fmt.Fprintf(w, "  the last %d bytes are a record cut short, which the next open cuts off\n", r.Torn)
+		fmt.Fprintf(w, "  the last %d bytes are an incomplete record, which the next open truncates\n", r.Torn)
 	}
 }

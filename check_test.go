@@ -37,11 +37,11 @@ func TestCheckReportsAndSalvages(t *testing.T) {
 	content[len(content)/2] ^= 0xff
 	writeFile(t, file, string(content))
 
-	// The tenant says so, and no other is disturbed.
+	// The tenant fails, and no other is affected.
 	node = startNode(t, dir)
 	answer := must(t, 500, "GET", node.url()+"/t/acme/writes", "")
 	if !strings.Contains(answer, "fenec check") || strings.Contains(answer, dir) {
-		t.Errorf("the damaged tenant answers %s, want a sentence that names fenec check and no path", answer)
+		t.Errorf("the damaged tenant returned %s, want an error that names fenec check and no path", answer)
 	}
 	must(t, 200, "GET", node.url()+"/t/beta/writes", "")
 	must(t, 409, "PUT", node.url()+"/_admin/tenants/acme", "")
@@ -56,18 +56,18 @@ func TestCheckReportsAndSalvages(t *testing.T) {
 	}
 	saved := filepath.Join(dir, "saved.fenec")
 	code, out = fenec(t, "check", file, "--salvage", saved)
-	if code != exitFailed || !strings.Contains(out, "what can be read of it is in "+saved) {
+	if code != exitFailed || !strings.Contains(out, "wrote what can be read to "+saved) {
 		t.Errorf("salvage: exit code %d, %s", code, out)
 	}
 	if code, out := fenec(t, "check", saved); code != 0 {
 		t.Errorf("what was salvaged: exit code %d, %s", code, out)
 	}
-	if code, out := fenec(t, "check", file, "--salvage", saved); code != exitFailed || out != "fenec: --salvage wants a new file, and there is "+saved+" already\n" {
+	if code, out := fenec(t, "check", file, "--salvage", saved); code != exitFailed || out != "fenec: --salvage wants a new file, but "+saved+" exists\n" {
 		t.Errorf("salvage over a file: exit code %d, %s", code, out)
 	}
 	node = startNode(t, dir)
 	if n := len(numbers(t, node.url()+"/t/saved")); n != 49 {
-		t.Errorf("%d documents were salvaged, want all but the one that was hit", n)
+		t.Errorf("%d documents were salvaged, want 49, all except the damaged one", n)
 	}
 	node.stop()
 }
@@ -100,13 +100,13 @@ func TestPing(t *testing.T) {
 	}
 	node.stop()
 	code, out := fenec(t, "ping", node.url())
-	if want := "fenec: " + node.addr + " does not answer: connect: connection refused\n"; code != exitFailed || out != want {
-		t.Errorf("nobody there: exit code %d, %q, want %q", code, out, want)
+	if want := "fenec: " + node.addr + " does not respond: connect: connection refused\n"; code != exitFailed || out != want {
+		t.Errorf("no server: exit code %d, %q, want %q", code, out, want)
 	}
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }))
 	defer other.Close()
 	code, out = fenec(t, "ping", other.URL)
-	if want := "fenec: " + other.Listener.Addr().String() + " answers 404\n"; code != exitFailed || out != want {
+	if want := "fenec: " + other.Listener.Addr().String() + " responded with 404\n"; code != exitFailed || out != want {
 		t.Errorf("another server: exit code %d, %q, want %q", code, out, want)
 	}
 }

@@ -11,17 +11,17 @@ import (
 const helpWidth = 96
 
 const appHelp = `fenec is a document database split by tenant. Each tenant is one file; a node
-serves a directory of them over HTTP; a router knows which node holds which and
+serves a directory of them over HTTP; a router records which node holds which and
 moves them while clients write.
 
 Start here:
 
   fenec up                     a router and two nodes in this terminal
-  fenec help import            load a file of JSON lines or CSV into it
+  fenec help import            load a file of JSON lines or CSV
 `
 
 const appFooter = `
-fenec help <command> explains one of them. Every flag is also an environment
+fenec help <command> describes a command. Every flag is also an environment
 variable: --idle-close is FENEC_IDLE_CLOSE. In a container, FENEC_ROLE or
 --role node|shard|standby picks the command.
 `
@@ -78,7 +78,7 @@ func printCommandHelp(w io.Writer, c *cli.Command) {
 		}
 	}
 	if times {
-		fmt.Fprint(w, "\nA TIME is a number of seconds, or written like 300ms, 90s or 5m.\n")
+		fmt.Fprint(w, "\nA TIME is a number of seconds, or a duration such as 300ms, 90s or 5m.\n")
 	}
 }
 

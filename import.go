@@ -19,42 +19,40 @@ import (
 )
 
 const importHelp = `
-Loads a file, or what comes on stdin, into a collection of a tenant over HTTP: one
-JSON object a line, or CSV with the field names in its first row.
+Loads a file or stdin into a collection of a tenant over HTTP: one JSON object per
+line, or CSV with the field names in the first row.
 
   fenec import notes.ndjson --url http://127.0.0.1:8090/t/acme --collection notes --create
   gzip -dc notes.csv.gz | fenec import --state notes.state --collection notes --url ...
 
-Each line is imported once. Where an import stands is kept in the tenant, moved in
-the same block as the lines themselves, so one that was killed, at whatever moment,
-goes on where it stopped when the same command is given again. Which import that is
-stands in a small file beside the input, until the import is done; for stdin, name
-one with --state.
+Each line is imported once. The tenant stores the position of the import, moved in
+the same block as the lines, so an import that was killed continues where it stopped
+when the same command runs again. A small state file next to the input identifies
+the import until it is done; for stdin, name one with --state.
 
-A line that cannot be imported is reported on stderr by its number and left out. If
-all are, the import fails.
+A line that cannot be imported is reported on stderr by its number and skipped. If
+every line is bad, the import fails.
 
 --create infers a type for each field from the first 1000 lines: bool, int, float,
-timestamp (ISO 8601 with a zone), text or a list of one of these where every value
-is one, json where they differ; text where all are null. An empty cell of a CSV is
-no value.
+timestamp (ISO 8601 with a zone), text or a list of one of these if every value is
+one, json if they differ, text if all are null. An empty CSV cell is no value.
 `
 
-// errInterrupted is why an import stopped that was told to.
-var errInterrupted = errors.New("interrupted; the same command goes on from there")
+// errInterrupted is the error of an import that was stopped by a signal.
+var errInterrupted = errors.New("interrupted; run the same command again to continue")
 
 func importCommand() *cli.Command {
 	flags := []cli.Flag{
 		value("url", "", "The tenant's `URL`, such as http://127.0.0.1:8090/t/acme. Required."),
 		value("collection", "", "The `NAME` of the collection to import into. Required."),
-		value("format", "", "`FORMAT` of the input: ndjson or csv. Without it, judged by the file's name or first byte."),
-		value("key", "", "The `FIELD` whose value, a positive int, becomes the id: a document of that id is replaced."),
-		value("id-as", "", "The `FIELD` to import the input's id into, if that is not to be the document's id."),
-		boolean("create", "Create the collection from the data where it is absent."),
+		value("format", "", "`FORMAT` of the input: ndjson or csv. Default: decided by the file's name or first byte."),
+		value("key", "", "The `FIELD` whose value, a positive int, becomes the id: a document with that id is replaced."),
+		value("id-as", "", "The `FIELD` to import the input's field id into, instead of using it as the document's id."),
+		boolean("create", "Create the collection from the data if it does not exist."),
 		boolean("strict", "Stop at the first line that cannot be imported."),
-		value("state", "", "The `FILE` that makes the import resumable. Without it, the input's name and .fenec-import; none for stdin."),
-		value("batch", "500", "At most this `NUMBER` of lines a block."),
-		value("retry", "60", "Go on trying for this `TIME` while a node is away or a move holds writes back."),
+		value("state", "", "The `FILE` that makes the import resumable. Default: the input's name and .fenec-import; none for stdin."),
+		value("batch", "500", "Maximum `NUMBER` of lines per block."),
+		value("retry", "60", "Retry for this `TIME` while a node is unavailable or a move blocks writes."),
 	}
 	flags = append(flags, secret("token", "The data `TOKEN` of the tenant's node.")...)
 	return &cli.Command{
@@ -92,11 +90,11 @@ func importOptions(c *cli.Context) (importer.Options, error) {
 	case o.IDAs != "" && (!importer.IsName(o.IDAs) || o.IDAs == "id"):
 		return o, usagef("--id-as wants the name of a field other than id, got %q", o.IDAs)
 	case o.IDAs != "" && o.Key == "id":
-		return o, usagef("--key id makes the input's id the document's id, and --id-as %s imports it elsewhere: give one of them", o.IDAs)
+		return o, usagef("--key id uses the input's id as the document's id, and --id-as %s imports it into another field; give one of the two", o.IDAs)
 	case o.Lines > importer.MaxLines:
 		return o, usagef("--batch wants at most %d lines, got %d", importer.MaxLines, o.Lines)
 	case c.Args().Len() > 1:
-		return o, usagef("fenec import takes one file, got %q too", c.Args().Get(1))
+		return o, usagef("fenec import takes one file, got a second one: %q", c.Args().Get(1))
 	}
 	if _, err := httpURL(s.text("url")); err != nil {
 		return o, err
@@ -114,7 +112,7 @@ func runImport(c *cli.Context) error {
 		return err
 	}
 	defer o.Client.Close()
-	ignoreBrokenPipes() // what it prints is for a person; the lines go in without one
+	ignoreBrokenPipes() // the import continues if nobody reads its output
 	size := int64(-1)   // of stdin
 	o.Input, o.Name = c.App.Reader, "stdin"
 	if name := c.Args().First(); name != "" && name != "-" {
@@ -125,10 +123,10 @@ func runImport(c *cli.Context) error {
 		defer file.Close()
 		info, err := file.Stat()
 		if err != nil || info.IsDir() {
-			return usagef("the input is no file: %s", name)
+			return usagef("the input is not a file: %s", name)
 		}
 		o.Input, o.Name = file, name
-		if info.Mode().IsRegular() { // and no pipe, as <(...) of a shell is one
+		if info.Mode().IsRegular() { // not a pipe, such as <(...) of a shell
 			size = info.Size()
 			if o.State == "" {
 				o.State = name + ".fenec-import"
@@ -154,30 +152,30 @@ func runImport(c *cli.Context) error {
 	return report(c.App.Writer, o, summary, time.Since(started), err)
 }
 
-// report prints what was done, also where it ended in err.
+// report prints the result, also after an error.
 func report(w io.Writer, o importer.Options, s importer.Summary, took time.Duration, err error) error {
 	if s.Created != "" {
 		fmt.Fprintln(w, s.Created)
 	}
 	if s.Resumed > 0 {
-		fmt.Fprintf(w, "went on after line %d\n", s.Resumed)
+		fmt.Fprintf(w, "resumed after line %d\n", s.Resumed)
 	}
 	switch {
 	case s.Already && err == nil:
-		fmt.Fprintf(w, "%s was imported completely before; cleared up after it\n", o.Name)
+		fmt.Fprintf(w, "%s was already imported completely; removed what was left of that import\n", o.Name)
 		return nil
 	case s.Imported > 0 || err == nil:
 		fmt.Fprintf(w, "imported %d documents into %s in %s", s.Imported, o.Collection, took.Round(time.Millisecond))
 		if s.Bad > 0 {
-			fmt.Fprintf(w, ", left out %d bad lines", s.Bad)
+			fmt.Fprintf(w, ", skipped %d bad lines", s.Bad)
 		}
 		fmt.Fprintln(w)
 	}
 	return err
 }
 
-// onInterrupt calls f at the first SIGINT or SIGTERM; a second one ends the
-// process as it always does. release gives the signals back.
+// onInterrupt calls f at the first SIGINT or SIGTERM. A second one ends the process
+// as by default. release stops catching signals.
 func onInterrupt(f func()) (release func()) {
 	caught := make(chan os.Signal, 1)
 	done := make(chan struct{})
@@ -199,9 +197,9 @@ func onInterrupt(f func()) (release func()) {
 	}
 }
 
-// stoppable is a pipe or a terminal, of which a read may wait for ever: it ends
-// with the context. The read itself then goes on to the end of the process, which
-// is near.
+// stoppable is a pipe or a terminal, whose reads may block forever. Read returns
+// when the context ends. The blocked read then continues until the process exits,
+// which is soon.
 type stoppable struct {
 	ctx    context.Context
 	source io.Reader
@@ -214,7 +212,7 @@ func (s stoppable) Read(p []byte) (int, error) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		text := make([]byte, len(p)) // p is the caller's again once Read has returned
+		text := make([]byte, len(p)) // p belongs to the caller after Read has returned
 		n, err := s.source.Read(text)
 		done <- result{text[:n], err}
 	}()
@@ -226,7 +224,8 @@ func (s stoppable) Read(p []byte) (int, error) {
 	}
 }
 
-// bar is the progress of an import: there on a terminal, nothing elsewhere.
+// bar is the progress bar of an import. It prints nothing if stderr is not a
+// terminal.
 type bar struct{ progress *progressbar.ProgressBar }
 
 func newBar(w io.Writer, name string, size int64) bar {
@@ -244,7 +243,7 @@ func newBar(w io.Writer, name string, size int64) bar {
 	)}
 }
 
-// The bar's own errors, of a terminal that went away, are nobody's to handle.
+// Errors of the bar are ignored: they mean that the terminal is gone.
 func (b bar) set(offset int64) {
 	if b.progress != nil {
 		_ = b.progress.Set64(offset)

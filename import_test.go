@@ -35,7 +35,7 @@ func runImporter(t *testing.T, stdin string, args ...string) imported {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended(cmd) // the exit code says it
+	ended(cmd) // the test checks the exit code
 	return imported{cmd.ProcessState.ExitCode(), took.ReplaceAllString(stdout.String(), " in TIME"), stderr.String()}
 }
 
@@ -49,7 +49,7 @@ func writeFile(t *testing.T, path, content string) string {
 	return path
 }
 
-// clean wants nothing of an import left: neither its position nor its state.
+// clean checks that nothing is left of an import, neither its position nor its state.
 func clean(t *testing.T, tenant string, files ...string) {
 	t.Helper()
 	if names := must(t, 200, "GET", tenant+"/", ""); strings.Contains(names, "fenec_imports") {
@@ -92,7 +92,7 @@ func TestImport(t *testing.T) {
 				t.Errorf("bad line %d is %q, want %q and no place in a statement", i, lines[i], want)
 			}
 		}
-		if got.stdout != "imported 3 documents into c in TIME, left out 6 bad lines\n" {
+		if got.stdout != "imported 3 documents into c in TIME, skipped 6 bad lines\n" {
 			t.Errorf("stdout %q", got.stdout)
 		}
 		rows := query(t, to, "get c select n, s order n")
@@ -120,7 +120,7 @@ func TestImport(t *testing.T) {
 		}
 		writeFile(t, file, "{\"n\":0}\n{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n")
 		got = runImporter(t, "", args...)
-		if got.code != 0 || !strings.Contains(got.stdout, "went on after line 2\nimported 4 documents") {
+		if got.code != 0 || !strings.Contains(got.stdout, "resumed after line 2\nimported 4 documents") {
 			t.Errorf("mended: %+v", got)
 		}
 		for n, times := range numbers(t, to) {
@@ -141,7 +141,7 @@ func TestImport(t *testing.T) {
 		}
 		writeFile(t, file, "{\"n\":5}\n{\"n\":6}\n")
 		got := runImporter(t, "", args...)
-		if got.code != exitFailed || !strings.Contains(got.stderr, "is not what the import began with") {
+		if got.code != exitFailed || !strings.Contains(got.stderr, "have changed since they were imported") {
 			t.Errorf("%+v", got)
 		}
 		args[1] = tenant()
@@ -195,7 +195,7 @@ func TestImport(t *testing.T) {
 		},
 		{
 			"a CSV with an id beside the key", "b.csv", "id,k\n1,2\n", "--create --key k",
-			"FILE has a column id beside the key k; --id-as FIELD keeps it under another name",
+			"FILE has a column id as well as the key k; --id-as FIELD imports it under another name",
 		},
 		{
 			"lines of which none has the key", "k.ndjson", "{\"sku\":1}\nnope\n{\"n\":2}\n", "--create --key code",
@@ -203,31 +203,31 @@ func TestImport(t *testing.T) {
 		},
 		{
 			"ids that are text", "t.ndjson", "{\"id\":\"AAPL\",\"n\":1}\n", "--create",
-			`line 1 of FILE has "AAPL" in id, and an id is a positive int; --id-as FIELD keeps it under another name, and --key FIELD takes another field for the id`,
+			`line 1 of FILE: field id: expected a positive int as the id, got "AAPL"; use --id-as FIELD to import it under another name, or --key FIELD to use another field as the id`,
 		},
 		{
 			"ids that are text in a CSV", "t.csv", "id,n\n7,1\nA7,1\n", "--create",
-			`line 3 of FILE has "A7" in id, and an id is a positive int; --id-as FIELD keeps it under another name, and --key FIELD takes another field for the id`,
+			`line 3 of FILE: field id: expected a positive int as the id, got "A7"; use --id-as FIELD to import it under another name, or --key FIELD to use another field as the id`,
 		},
 		{
 			"ids from zero", "z.csv", "id,n\n0,1\n1,1\n", "--create",
-			`line 2 of FILE has 0 in id, and an id is a positive int; --id-as FIELD keeps it under another name, and --key FIELD takes another field for the id`,
+			`line 2 of FILE: field id: expected a positive int as the id, got 0; use --id-as FIELD to import it under another name, or --key FIELD to use another field as the id`,
 		},
 		{
 			"a key that is text", "u.csv", "k,n\nx,1\n", "--create --key k",
-			`line 2 of FILE has "x" in k, and an id is a positive int; --key takes another field for the id, and without it each document gets a new one`,
+			`line 2 of FILE: field k: expected a positive int as the id, got "x"; use --key with another field, or leave it out to give each document a new id`,
 		},
 		{
 			"a CSV of a header alone", "h.csv", "a,b\n", "--create",
-			"nothing was imported: FILE has no row after its field names; the collection c, created for it, is dropped again",
+			"nothing was imported: FILE has no row after its field names; the collection c, which was created for it, was dropped again",
 		},
 		{
 			"lines that are all bad", "n.csv", "a,b\n1\n2\n", "--create",
-			"nothing was imported: FILE has only bad lines (2); the collection c, created for it, is dropped again",
+			"nothing was imported: FILE has only bad lines (2); the collection c, which was created for it, was dropped again",
 		},
 		{
 			"lines that are all bad, strictly", "s.csv", "a,b\n1\n2\n", "--create --strict",
-			"line 2: the row wants 2 columns, as the first one has, got 1",
+			"line 2: expected 2 columns as in the first row, got 1",
 		},
 	} {
 		t.Run(c.name+" is refused and leaves nothing", func(t *testing.T) {
@@ -286,9 +286,9 @@ func TestImport(t *testing.T) {
 			args []string
 			want string
 		}{
-			{[]string{"--url", to, "--collection", "c"}, "fenec: there is no collection c in " + to + "; --create makes it from the data\n"},
+			{[]string{"--url", to, "--collection", "c"}, "fenec: no collection c in " + to + "; use --create to create it from the data\n"},
 			{[]string{"--url", to + "x", "--collection", "c", "--create"}, "fenec: " + to + "x: "},
-			{[]string{"--url", "http://127.0.0.1:1/t/x", "--collection", "c"}, "fenec: http://127.0.0.1:1/t/x does not answer: connect: connection refused\n"},
+			{[]string{"--url", "http://127.0.0.1:1/t/x", "--collection", "c"}, "fenec: http://127.0.0.1:1/t/x does not respond: connect: connection refused\n"},
 		} {
 			got := runImporter(t, "{\"a\":1}\n", c.args...)
 			if got.code != exitFailed || !strings.HasPrefix(got.stderr, c.want) || strings.Count(got.stderr, "\n") != 1 {
@@ -310,7 +310,7 @@ func TestImport(t *testing.T) {
 			}
 		}
 		got := runImporter(t, text.String(), "--url", to, "--collection", "writes")
-		if got.code != 0 || got.stdout != "imported 1000 documents into writes in TIME, left out 2000 bad lines\n" || strings.Count(got.stderr, "\n") != 2000 {
+		if got.code != 0 || got.stdout != "imported 1000 documents into writes in TIME, skipped 2000 bad lines\n" || strings.Count(got.stderr, "\n") != 2000 {
 			t.Errorf("exit code %d, %q, %d lines on stderr", got.code, got.stdout, strings.Count(got.stderr, "\n"))
 		}
 		if n := numbers(t, to); len(n) != 1000 {
@@ -346,7 +346,7 @@ func TestAnImportThatWaitsForStdinCanBeStopped(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// Enough for the reader to be past its first look at the input.
+	// Enough lines for the reader to get past its sample of the input.
 	if _, err := io.WriteString(stdin, many(2000)); err != nil {
 		t.Fatal(err)
 	}
@@ -354,12 +354,12 @@ func TestAnImportThatWaitsForStdinCanBeStopped(t *testing.T) {
 		return len(numbers(t, tenant)) == 2000
 	})
 	cmd.Process.Signal(syscall.SIGTERM)
-	ended(cmd) // the exit code says it
+	ended(cmd) // the test checks the exit code
 	if code := cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(stderr.String(), errInterrupted.Error()) {
 		t.Errorf("exit code %d, %s", code, stderr.String())
 	}
 	got := runImporter(t, many(2100), args[1:]...)
-	if got.code != 0 || !strings.Contains(got.stdout, "went on after line 2000") {
+	if got.code != 0 || !strings.Contains(got.stdout, "resumed after line 2000") {
 		t.Errorf("%+v", got)
 	}
 	eachOnce(t, tenant, 2100)
@@ -367,7 +367,7 @@ func TestAnImportThatWaitsForStdinCanBeStopped(t *testing.T) {
 	node.stop()
 }
 
-// many is NDJSON of the numbers below n.
+// many returns NDJSON with the numbers below n.
 func many(n int) string {
 	var text strings.Builder
 	for i := range n {
@@ -376,7 +376,7 @@ func many(n int) string {
 	return text.String()
 }
 
-// eachOnce wants the tenant to hold the numbers below n, each once.
+// eachOnce checks that the tenant holds each number below n once.
 func eachOnce(t *testing.T, tenant string, n int) {
 	t.Helper()
 	got := numbers(t, tenant)
@@ -429,8 +429,7 @@ func TestAnImportKilledAtAnyMomentImportsEachLineOnce(t *testing.T) {
 	node.stop()
 }
 
-// lossy forwards to a node and loses every third answer of a batch, after the
-// node has run it.
+// lossy is a proxy to a node that loses every third response to a batch, after the node has run it.
 func lossy(t *testing.T, node *process) *httptest.Server {
 	t.Helper()
 	var batches atomic.Int64
@@ -470,8 +469,7 @@ func TestABatchWhoseAnswerIsLostIsNotDoubled(t *testing.T) {
 	node.stop()
 }
 
-// freePort is an address nobody listens on at the moment, and outside of the
-// range from which the system hands ports out.
+// freePort returns an address that no process listens on, outside of the range from which the system assigns ports.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 100 {

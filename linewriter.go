@@ -9,23 +9,22 @@ import (
 )
 
 const (
-	// lineQueue is how many bytes of lines wait for a slow reader. Lines past it
-	// are lost.
+	// lineQueue is how many bytes of lines are queued for a slow reader. Further
+	// lines are lost.
 	lineQueue = 256 << 10
-	// keptQueue is the capacity up to which the buffers of a queue are kept.
+	// keptQueue is the maximum capacity of a queue buffer that is reused.
 	keptQueue = 16 << 10
-	// lastWait is how long close waits for a reader.
+	// lastWait is how long close waits for a slow reader.
 	lastWait = time.Second
 )
 
-// lineWriter passes lines on to a stream that may be slow, stuck or broken.
-// Write returns at once: one goroutine, which start begins and close ends, does
-// the writing. Lines that do not fit the queue and lines that the stream refuses
-// are counted.
+// lineWriter forwards lines to a stream that may be slow, stuck or broken. Write
+// returns at once: one goroutine, started by start and ended by close, does the
+// writing. Lines that do not fit the queue or cannot be written are counted.
 type lineWriter struct {
 	out  io.Writer
 	lost atomic.Int64
-	wake chan struct{} // there is something in the queue, or closing is set
+	wake chan struct{} // the queue is not empty, or closing is set
 	done chan struct{} // closed when the goroutine ends
 
 	mu      sync.Mutex
@@ -37,8 +36,8 @@ func newLineWriter(out io.Writer) *lineWriter {
 	return &lineWriter{out: out, wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// start begins to write. report is called with the number of lines lost since
-// the last report, once the stream takes lines again. It may write a line.
+// start starts the goroutine. It calls report with the number of lines lost since
+// the last report, once the stream accepts lines again. report may write a line.
 func (w *lineWriter) start(report func(lost int64)) {
 	go func() {
 		defer close(w.done)
@@ -46,7 +45,7 @@ func (w *lineWriter) start(report func(lost int64)) {
 		reported, able := int64(0), false
 		for range w.wake {
 			buffer = w.take(buffer[:0])
-			if lost := w.lost.Load(); able && lost > reported { // and there is room for a line now
+			if lost := w.lost.Load(); able && lost > reported { // the stream accepts lines again
 				report(lost - reported)
 				reported = lost
 			}
@@ -69,7 +68,7 @@ func (w *lineWriter) start(report func(lost int64)) {
 	}()
 }
 
-// take swaps the queue for an empty one.
+// take returns the queue and replaces it with an empty one.
 func (w *lineWriter) take(empty []byte) (queue []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,12 +99,12 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 func (w *lineWriter) signal() {
 	select {
 	case w.wake <- struct{}{}:
-	default: // it is awake already
+	default: // a signal is pending
 	}
 }
 
-// close writes what is queued and ends the goroutine. If the stream is stuck it
-// gives up after lastWait: the process is about to end, and the goroutine with it.
+// close writes the queued lines and ends the goroutine. If the stream is stuck it
+// returns after lastWait, because the process is about to exit.
 func (w *lineWriter) close() {
 	w.mu.Lock()
 	w.closing = true

@@ -13,15 +13,15 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// serverLog is the log of a running server. Writing to it never waits and never
-// ends the process, whatever becomes of stderr.
+// serverLog is the log of a running server. Writing to it never blocks and never
+// ends the process, even if stderr fails.
 type serverLog struct {
 	zerolog.Logger
 	lines *lineWriter
 }
 
-// openLog begins the log of a server on stderr: JSON lines, one event each, or
-// something a person reads if stderr is a terminal. The caller closes it.
+// openLog opens the log of a server on stderr: JSON lines, one event each, or a
+// readable format if stderr is a terminal. The caller closes it.
 func openLog(stderr io.Writer) serverLog {
 	ignoreBrokenPipes()
 	lines := newLineWriter(stderr)
@@ -31,16 +31,16 @@ func openLog(stderr io.Writer) serverLog {
 	}
 	log := zerolog.New(w).With().Timestamp().Logger()
 	lines.start(func(lost int64) {
-		log.Warn().Int64("lines", lost).Msg("lines of this log were lost: stderr did not take them")
+		log.Warn().Int64("lines", lost).Msg("log lines were lost: they could not be written to stderr")
 	})
 	return serverLog{log, lines}
 }
 
-// close writes what is left, for at most a second.
+// close writes the queued lines, for at most a second.
 func (l serverLog) close() { l.lines.close() }
 
-// lastWords writes the sentence a command ends with. It gives up after a second
-// if nobody reads it: the exit code says what counts.
+// lastWords writes the error of a command. It gives up after a second if stderr is
+// not read: the exit code has the result.
 func lastWords(stderr io.Writer, sentence string) {
 	ignoreBrokenPipes()
 	lines := newLineWriter(stderr)
@@ -49,8 +49,8 @@ func lastWords(stderr io.Writer, sentence string) {
 	lines.close()
 }
 
-// ignoreBrokenPipes makes a write to a stderr or stdout whose reader has gone
-// fail. By default it ends the process.
+// ignoreBrokenPipes makes a write to stderr or stdout fail if its reader is gone.
+// By default it would end the process.
 func ignoreBrokenPipes() { signal.Ignore(syscall.SIGPIPE) }
 
 func isTerminal(stream any) bool {
@@ -58,8 +58,8 @@ func isTerminal(stream any) bool {
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-// plain is an error without the name of the system call that found it:
-// "notes.json: no such file or directory".
+// plain returns an error without the name of the system call, such as "notes.json:
+// no such file or directory".
 func plain(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {

@@ -1,11 +1,9 @@
-// Command fenec is a document database split by tenant: each tenant is a file
-// of its own, a node serves a directory of them, and a router knows which node
-// holds which.
+// Command fenec is a document database split by tenant. Each tenant is one file, a
+// node serves a directory of them, and a router records which node holds which.
 //
-// This package is the command line and nothing else: subcommands, flags,
-// signals, exit codes. It owns the goroutines that listen (serve.go) and waits
-// for them before a command returns. No other package knows how fenec is
-// started.
+// This package is the command line and nothing else: subcommands, flags, signals
+// and exit codes. It owns the goroutines that listen (serve.go) and waits for them
+// before a command returns. No other package depends on how fenec is started.
 package main
 
 import (
@@ -18,14 +16,14 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// version is what `fenec version` and GET / answer; the linker may set another.
+// version is returned by `fenec version` and GET /. The linker may override it.
 var version = "0.1.0"
 
-// Exit codes: a start that fails says which of the two it was.
+// Exit codes. They distinguish a failure from wrong usage.
 const (
 	exitOK     = 0
-	exitFailed = 1 // tried and failed: a port taken, a directory locked, a damaged file
-	exitUsage  = 2 // a wrong flag, argument or configuration: nothing was opened
+	exitFailed = 1 // failure: a port in use, a directory locked, a damaged file
+	exitUsage  = 2 // invalid flag, argument or configuration: nothing was opened
 )
 
 func main() {
@@ -33,7 +31,7 @@ func main() {
 	os.Exit(run(os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is fenec with its streams handed in; it returns the exit code.
+// run runs fenec with the given streams and returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	app := newApp(stdin, stdout, stderr)
 	args, err := arrange(app, args, os.Getenv("FENEC_ROLE"))
@@ -43,7 +41,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	// A message is one sentence on one line, whatever it was made from.
+	// A message is one line.
 	lastWords(stderr, "fenec: "+strings.Join(strings.Fields(err.Error()), " ")+"\n")
 	var usage *usageError
 	if errors.As(err, &usage) {
@@ -79,20 +77,20 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 	return app
 }
 
-// withoutCommand answers `fenec` alone with the help, and an unknown command
-// with the one that was probably meant.
+// withoutCommand prints the help for `fenec` alone, and fails for an unknown
+// command.
 func withoutCommand(c *cli.Context) error {
 	name := c.Args().First()
 	if name == "" {
 		return cli.ShowAppHelp(c)
 	}
-	return usagef("there is no command %q; fenec help lists them", name)
+	return usagef("unknown command %q; fenec help lists the commands", name)
 }
 
 func helpCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "help",
-		Usage:     "Explain fenec, or one of its commands",
+		Usage:     "Describe fenec, or one of its commands",
 		ArgsUsage: "[command]",
 		Action: func(c *cli.Context) error {
 			name := c.Args().First()
@@ -101,7 +99,7 @@ func helpCommand() *cli.Command {
 			}
 			command := c.App.Command(name)
 			if command == nil {
-				return usagef("there is no command %q; fenec help lists them", name)
+				return usagef("unknown command %q; fenec help lists the commands", name)
 			}
 			printHelp(c.App.Writer, "", command)
 			return nil
@@ -109,12 +107,12 @@ func helpCommand() *cli.Command {
 	}
 }
 
-// roles are the commands a container image may be started as.
+// roles are the commands that --role and FENEC_ROLE may name.
 var roles = []string{"node", "shard", "standby"}
 
-// arrange turns the arguments into the form the flag parser reads: the role,
-// which may come from --role or FENEC_ROLE, becomes the command, and a
-// command's flags come before its other arguments.
+// arrange converts the arguments into the form that the flag parser reads: the role
+// from --role or FENEC_ROLE becomes the command, and flags come before other
+// arguments.
 func arrange(app *cli.App, args []string, role string) ([]string, error) {
 	program, args := args[0], args[1:]
 	from := "FENEC_ROLE"
@@ -134,7 +132,7 @@ func arrange(app *cli.App, args []string, role string) ([]string, error) {
 	case from == "--role" && !slices.Contains(roles, role):
 		return nil, usagef("--role wants one of %s, got %q", strings.Join(roles, ", "), role)
 	case from == "--role" && named && args[0] != role:
-		return nil, usagef("--role %s stands beside the command %q; give one of the two", role, args[0])
+		return nil, usagef("--role %s conflicts with the command %q; give one of the two", role, args[0])
 	case !named && role != "" && !asksHelp:
 		if !slices.Contains(roles, role) {
 			return nil, usagef("%s wants one of %s, got %q", from, strings.Join(roles, ", "), role)
@@ -150,7 +148,7 @@ func arrange(app *cli.App, args []string, role string) ([]string, error) {
 }
 
 // flagsFirst moves a command's flags, with their values, before its other
-// arguments: the parser reads no flag past the first of those.
+// arguments, since the parser stops at the first of those.
 func flagsFirst(command *cli.Command, args []string) []string {
 	takesValue := make(map[string]bool)
 	for _, f := range command.Flags {

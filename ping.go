@@ -15,8 +15,8 @@ import (
 )
 
 const pingHelp = `
-Asks /_health and exits 0 where it answers 200, 1 where it does not. Meant for a
-container's health check, where there is no curl:
+Requests /_health and exits with 0 if the response is 200, otherwise with 1. Meant for
+the health check of a container without curl:
 
   HEALTHCHECK CMD ["/fenec", "ping", "http://127.0.0.1:8081"]
 `
@@ -24,7 +24,7 @@ container's health check, where there is no curl:
 func pingCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "ping",
-		Usage:       "Ask a node or router whether it is well",
+		Usage:       "Check the health of a node or router",
 		ArgsUsage:   "URL",
 		Description: pingHelp,
 		Flags: []cli.Flag{
@@ -54,11 +54,11 @@ func ping(c *cli.Context) error {
 	defer transport.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.Scheme+"://"+target.Host+"/_health", nil)
 	if err != nil {
-		return usagef("%s is no URL: %s", target, err)
+		return usagef("invalid URL %s: %s", target, err)
 	}
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
-		return fmt.Errorf("%s does not answer: %s", target.Host, api.Reason(err))
+		return fmt.Errorf("%s does not respond: %s", target.Host, api.Reason(err))
 	}
 	defer response.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(response.Body, 4096)) // only for the message
@@ -67,17 +67,17 @@ func ping(c *cli.Context) error {
 		if said != "" {
 			said = ": " + said
 		}
-		return fmt.Errorf("%s answers %d%s", target.Host, response.StatusCode, said)
+		return fmt.Errorf("%s responded with %d%s", target.Host, response.StatusCode, said)
 	}
 	_, err = fmt.Fprintf(c.App.Writer, "%s is well\n", target.Host)
 	return err
 }
 
-// httpURL reads an absolute http or https URL.
+// httpURL parses an absolute http or https URL.
 func httpURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return nil, usagef("%q is no URL; one looks like http://127.0.0.1:8090", text)
+		return nil, usagef("invalid URL %q: expected one such as http://127.0.0.1:8090", text)
 	}
 	return u, nil
 }

@@ -15,20 +15,21 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// service is what listens: a node or a router.
+// service is a node or a router.
 type service interface {
 	Serve(net.Listener) error
 	Shutdown(context.Context) error
 }
 
-// part is one service of a process and the listener it answers on.
+// part is one service of a process and its listener.
 type part struct {
 	name     string
 	service  service
 	listener net.Listener
 }
 
-// serveOne is a process of one service: it listens, opens the service with the log and serves until a signal comes.
+// serveOne runs a process with one service: it listens, opens the service with the
+// log and serves until a signal.
 func serveOne(c *cli.Context, name, address string, drain time.Duration, open func(serverLog) (service, error)) error {
 	keepAwake()
 	log := openLog(c.App.ErrWriter)
@@ -46,10 +47,9 @@ func serveOne(c *cli.Context, name, address string, drain time.Duration, open fu
 	return serve(log.Logger, stop, drain, nil, part{name, s, l})
 }
 
-// signals catches the first SIGINT or SIGTERM in the channel it answers; a
-// second one ends the process at once, for whoever does not want to wait for
-// the drain. It is called before anything listens, so that no signal finds the
-// default handler.
+// signals returns a channel that receives the first SIGINT or SIGTERM. A second one
+// ends the process at once, without waiting for the drain. It is called before
+// anything listens, so that no signal reaches the default handler.
 func signals(log serverLog) <-chan os.Signal {
 	caught := make(chan os.Signal, 2)
 	first := make(chan os.Signal, 1)
@@ -64,10 +64,10 @@ func signals(log serverLog) <-chan os.Signal {
 	return first
 }
 
-// serve runs the parts until a signal comes or one of them fails, then shuts
-// them down in the order given, each finishing what it has in flight, within
-// drain altogether. started, where there is one, runs once all are serving and
-// may end the process by returning an error.
+// serve runs the parts until a signal or until one of them fails, then shuts them
+// down in the given order. Each finishes its requests; drain bounds all of them
+// together. started, if not nil, runs once all parts are serving, and ends the
+// process if it returns an error.
 func serve(log zerolog.Logger, stop <-chan os.Signal, drain time.Duration, started func(context.Context) error, parts ...part) error {
 	ended := make(chan error, len(parts))
 	for _, p := range parts {
@@ -98,8 +98,8 @@ func serve(log zerolog.Logger, stop <-chan os.Signal, drain time.Duration, start
 	return failure
 }
 
-// wait blocks until it is time to shut down. It answers how many parts have not
-// yet ended, and why it is time: nil for a signal.
+// wait blocks until it is time to shut down. It returns how many parts are still
+// running, and the reason: nil for a signal.
 func wait(log zerolog.Logger, stop <-chan os.Signal, begun, ended <-chan error, running int) (int, error) {
 	for {
 		select {
@@ -136,7 +136,7 @@ func shutDown(log zerolog.Logger, drain time.Duration, parts []part) error {
 	return failure
 }
 
-// listen opens an address, with a sentence where it cannot.
+// listen opens an address. Its error names the address and the reason.
 func listen(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err == nil {
@@ -154,9 +154,9 @@ func listen(address string) (net.Listener, error) {
 	return nil, fmt.Errorf("cannot listen on %s: %w", address, reason)
 }
 
-// closeAll closes what a start that failed halfway had opened.
+// closeAll closes what a failed start has opened.
 func closeAll(closers ...io.Closer) {
 	for _, c := range closers {
-		c.Close() // nothing was written through it
+		c.Close() // nothing was written to it
 	}
 }

@@ -9,14 +9,14 @@ import (
 func standbyCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "standby",
-		Usage: "Follow another node or router (comes with a later version)",
+		Usage: "Follow another node or router (not available in this version)",
 		Description: `
 A standby follows a node's tenants or a router's directory and can take over from
-it. This version of fenec does not replicate yet.
+it. This version does not support replication.
 `,
-		SkipFlagParsing: true, // whatever flags it will have, the answer is the same
+		SkipFlagParsing: true, // it fails with any flags
 		Action: func(*cli.Context) error {
-			return errors.New("standby comes with a later version: this one does not replicate yet")
+			return errors.New("standby is not available: this version does not support replication")
 		},
 	}
 }

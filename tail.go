@@ -15,28 +15,27 @@ import (
 
 const tailHelp = `
 Prints each change of a tenant once it is on disk: documents put and deleted,
-collections created, altered and dropped. On a terminal a line for people, in a
-pipe the JSON lines of /_changes as they come:
+collections created, altered and dropped. On a terminal it prints readable lines, in
+a pipe the JSON lines of /_changes:
 
   fenec tail http://127.0.0.1:8090/t/acme
   fenec tail http://127.0.0.1:8090/t/acme --since 0 | jq -c 'select(.op == "del")'
 
-It begins with what changes from now on; --since N begins behind change N, 0 as far
-back as the tenant goes. As it ends it says where it stood, so that the next one can
-go on there. With --consumer the tenant itself keeps the place, moved each time what
-came before it has been printed: stopped at any moment and started again it misses
-nothing, and may print the last lines twice.
+It starts with the next change; --since N starts after change N, and --since 0 with
+the first one. When it ends it prints the --since to continue with. With --consumer
+the tenant stores the cursor and moves it after each printed page. If it is stopped
+and started again it misses no change, and may print the last ones twice.
 
-It goes on through a restart of the node and a move of the tenant.
+It continues through restarts of the node and moves of the tenant.
 `
 
 func tailCommand() *cli.Command {
 	flags := []cli.Flag{
-		value("since", "", "Begin behind this `CHANGE`. Without it, with what changes from now on."),
-		value("consumer", "", "Go on where the consumer of this `NAME` stands, made if it is not there, and move it along."),
-		boolean("once", "End behind the last change instead of waiting for more."),
-		value("format", "", "`FORMAT` of the output: text or ndjson. Without it, text on a terminal."),
-		value("retry", "60", "Go on trying for this `TIME` while the node is away."),
+		value("since", "", "Start after this `CHANGE`. Default: the last change now."),
+		value("consumer", "", "Start at the cursor of the consumer of this `NAME`, created if needed, and move it."),
+		boolean("once", "End after the last change instead of waiting for more."),
+		value("format", "", "`FORMAT` of the output: text or ndjson. Default: text on a terminal, ndjson otherwise."),
+		value("retry", "60", "Retry for this `TIME` while the node is unavailable."),
 	}
 	flags = append(flags, secret("token", "The data `TOKEN` of the tenant's node.")...)
 	return &cli.Command{
@@ -73,7 +72,7 @@ func tailOptions(c *cli.Context) (tail.Options, error) {
 		return o, usagef("--format wants text or ndjson, got %q", s.text("format"))
 	}
 	if c.Args().Len() != 1 {
-		return o, usagef("fenec tail wants one URL, that of a tenant, such as http://127.0.0.1:8090/t/acme")
+		return o, usagef("fenec tail wants one URL of a tenant, such as http://127.0.0.1:8090/t/acme")
 	}
 	if _, err := httpURL(c.Args().First()); err != nil {
 		return o, err
@@ -95,7 +94,7 @@ func runTail(c *cli.Context) error {
 	defer release()
 	next, known, err := tail.Run(ctx, o)
 	if known && o.Consumer == "" {
-		fmt.Fprintf(c.App.ErrWriter, "--since %d goes on from here\n", next)
+		fmt.Fprintf(c.App.ErrWriter, "continue with --since %d\n", next)
 	}
 	return err
 }

@@ -17,15 +17,15 @@ import (
 	"fenec/client"
 )
 
-// tailing is a running fenec tail, and the changes it has printed.
+// tailing is a running fenec tail and the changes it has printed.
 type tailing struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	stderr bytes.Buffer
-	read   chan struct{} // its output is read to the end
+	read   chan struct{} // closed at the end of its output
 	mu     sync.Mutex
 	seqs   []uint64
-	puts   map[int]int // n of the documents put, each with how often
+	puts   map[int]int // how often each n was put
 }
 
 func startTail(t *testing.T, args ...string) *tailing {
@@ -67,7 +67,7 @@ func (f *tailing) follow(out io.Reader) {
 	}
 }
 
-// has tells that every answered write has been printed.
+// has reports whether every acknowledged write has been printed.
 func (f *tailing) has(w *writers) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +81,7 @@ func (f *tailing) has(w *writers) bool {
 	return true
 }
 
-// stop ends it as ^C does and wants it to have printed each change once, in order.
+// stop ends it with SIGINT and checks that it has printed each change once, in order.
 func (f *tailing) stop() {
 	f.t.Helper()
 	f.cmd.Process.Signal(syscall.SIGINT)
@@ -90,13 +90,13 @@ func (f *tailing) stop() {
 		f.t.Errorf("tail ended with %v: %s", err, f.stderr.String())
 	}
 	for i := 1; i < len(f.seqs); i++ {
-		if f.seqs[i] != f.seqs[i-1]+1 { // nothing here writes under a key
-			f.t.Fatalf("change %d is printed behind %d", f.seqs[i], f.seqs[i-1])
+		if f.seqs[i] != f.seqs[i-1]+1 { // no write here has a key
+			f.t.Fatalf("change %d is printed after %d", f.seqs[i], f.seqs[i-1])
 		}
 	}
 }
 
-var standsBehind = regexp.MustCompile(`^--since (\d+) goes on from here\n$`)
+var continueWith = regexp.MustCompile(`^continue with --since (\d+)\n$`)
 
 func TestTailFollowsThroughMovesAndCrashes(t *testing.T) {
 	t.Parallel()
@@ -106,12 +106,12 @@ func TestTailFollowsThroughMovesAndCrashes(t *testing.T) {
 	c.movesAndCrashes(t, w)
 	eventually(t, "every answered write is printed", func() bool { return f.has(w) })
 	f.stop()
-	stands := standsBehind.FindStringSubmatch(f.stderr.String())
-	if stands == nil {
+	since := continueWith.FindStringSubmatch(f.stderr.String())
+	if since == nil {
 		t.Fatalf("tail says %q", f.stderr.String())
 	}
-	if last := fmt.Sprint(f.seqs[len(f.seqs)-1]); stands[1] != last || f.seqs[0] != 1 {
-		t.Errorf("tail printed the changes %d to %s and says it stands behind %s", f.seqs[0], last, stands[1])
+	if last := fmt.Sprint(f.seqs[len(f.seqs)-1]); since[1] != last || f.seqs[0] != 1 {
+		t.Errorf("tail printed the changes %d to %s and then --since %s", f.seqs[0], last, since[1])
 	}
 	for n := range f.puts {
 		if _, sent := w.answered[n]; !sent {
@@ -166,10 +166,10 @@ func TestATailThatIsKilledGoesOnFromItsConsumer(t *testing.T) {
 		delete(seen, seq)
 	}
 	if len(seen) != 0 {
-		t.Errorf("%v were printed and are no changes", seen)
+		t.Errorf("%v were printed and are not changes", seen)
 	}
 	if all, err := c.Consumers(t.Context()); err != nil || len(all) != 1 || all[0].Behind != 0 {
-		t.Errorf("the consumer stands %+v, %v", all, err)
+		t.Errorf("consumers %+v, %v", all, err)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestTailSaysWhatIsWrong(t *testing.T) {
 		want string
 	}{
 		{2, nil, "wants one URL"},
-		{2, []string{"acme"}, "is no URL"},
+		{2, []string{"acme"}, "invalid URL"},
 		{2, []string{tenant, tenant}, "wants one URL"},
 		{2, []string{tenant, "--since", "-1"}, "--since wants the number of a change"},
 		{2, []string{tenant, "--since", "x"}, "--since wants the number of a change"},
@@ -197,7 +197,7 @@ func TestTailSaysWhatIsWrong(t *testing.T) {
 	}
 	out, err := exec.Command(binary(t), "tail", tenant, "--since=0", "--once", "--format=text").Output()
 	if err != nil || !strings.HasSuffix(string(out), "        1  create writes\n") {
-		t.Errorf("for people it prints %q, %v", out, err)
+		t.Errorf("with --format text it prints %q, %v", out, err)
 	}
 }
 
@@ -232,7 +232,7 @@ func TestChangesAndPositionsThroughTheRouter(t *testing.T) {
 	header(200, "GET", "/writes", "", "Fenec-After", seq, "Fenec-History", history)
 	late := header(504, "GET", "/writes", "", "Fenec-After", "99999", "Fenec-History", history, "Fenec-Wait", "10")
 	if late.Get("Fenec-Seq") != seq || late.Get("Fenec-History") != history {
-		t.Errorf("after a move the tenant stands at %v, it was at %s of %s", late, seq, history)
+		t.Errorf("after a move the tenant is at %v, it was at %s of %s", late, seq, history)
 	}
 	header(409, "GET", "/_changes?since=99999", "")
 }

@@ -28,11 +28,10 @@ import (
 
 const upHelp = `
 Starts a router and two nodes in this process, on loopback, with a tenant called
-demo to play with, and prints how to talk to it. Everything is kept in
-./fenec-data: starting it again finds what was there, deleting the directory
-starts over. Ctrl-C stops it.
+demo, and prints example requests. All data is kept in ./fenec-data: the next start
+uses it again, and deleting the directory starts over. Ctrl-C stops it.
 
-The router takes the port of --listen, the nodes the two after it.
+The router listens on the port of --listen, the nodes on the next two.
 `
 
 const (
@@ -40,17 +39,17 @@ const (
 	upDrain = 5 * time.Second
 )
 
-// upNodes are the names under which the nodes are recorded; each is a
-// directory of the data directory too.
+// upNodes are the names of the nodes. Each is also a directory in the data
+// directory.
 var upNodes = []string{"n1", "n2"}
 
 func upCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "up",
-		Usage:       "Start a router and two nodes here, with a demo tenant",
+		Usage:       "Start a router and two nodes in this process, with a demo tenant",
 		Description: upHelp,
 		Flags: append(
-			[]cli.Flag{value("listen", "127.0.0.1:8090", "The router's `ADDR`; the nodes take the next two ports, or any where it is 0.")},
+			[]cli.Flag{value("listen", "127.0.0.1:8090", "The router's `ADDR`; the nodes take the next two ports, or any if the port is 0.")},
 			compactFlags()...),
 		Action: runUp,
 	}
@@ -69,8 +68,7 @@ func runUp(c *cli.Context) error {
 	if s.err != nil {
 		return s.err
 	}
-	// What up prints is for a person who begins; beside it a log only where
-	// something is wrong.
+	// The output of up is for new users, so it logs only warnings and errors.
 	keepAwake()
 	log := openLog(c.App.ErrWriter)
 	defer log.close()
@@ -90,7 +88,7 @@ func runUp(c *cli.Context) error {
 	return serve(log.Logger, stop, upDrain, started, local.parts()...)
 }
 
-// upAddresses are the router's address and, after it, the nodes'.
+// upAddresses returns the address of the router, then those of the nodes.
 func upAddresses(text string) ([]string, error) {
 	host, portText, err := net.SplitHostPort(text)
 	port, portErr := strconv.ParseUint(portText, 10, 16)
@@ -99,7 +97,7 @@ func upAddresses(text string) ([]string, error) {
 	case err != nil || portErr != nil:
 		return nil, usagef("--listen wants an address such as 127.0.0.1:8090, got %q", text)
 	case int(port)+len(upNodes) > 65535:
-		return nil, usagef("--listen wants a port with %d after it, for the nodes, got %q", len(upNodes), text)
+		return nil, usagef("--listen wants a port with %d more ports after it for the nodes, got %q", len(upNodes), text)
 	case host != "localhost" && (ip == nil || !ip.IsLoopback()):
 		return nil, usagef("fenec up listens on loopback only, got --listen %s; fenec node and fenec shard listen anywhere", text)
 	}
@@ -114,21 +112,22 @@ func upAddresses(text string) ([]string, error) {
 	return addresses, nil
 }
 
-// local is the small cluster of fenec up.
+// local is the cluster of fenec up.
 type local struct {
 	router *router.Router
 	nodes  []*node.Node
 	tokens []string // the nodes' admin tokens, in the order of upNodes
-	// listeners: the router's, then the nodes'
+	// listeners are the router's, then the nodes'.
 	listeners []net.Listener
 }
 
-// startLocal opens listeners, nodes and router, or none of them. The nodes are started with config and what up decides.
+// startLocal opens the listeners, the nodes and the router. If one fails it closes
+// the others. The nodes use config and the fixed settings of up.
 func startLocal(addresses []string, config node.Config, log serverLog) (*local, error) {
 	l := &local{}
 	if err := l.open(addresses, config, log); err != nil {
 		for _, n := range l.nodes {
-			n.Shutdown(context.Background()) // it served nothing yet
+			n.Shutdown(context.Background()) // no connection was served yet
 		}
 		for _, listener := range l.listeners {
 			listener.Close() // likewise
@@ -147,7 +146,7 @@ func (l *local) open(addresses []string, config node.Config, log serverLog) erro
 		l.listeners = append(l.listeners, listener)
 	}
 	if err := os.MkdirAll(upData, 0o700); err != nil {
-		return fmt.Errorf("cannot make the data directory: %s", plain(err))
+		return fmt.Errorf("cannot create the data directory: %s", plain(err))
 	}
 	descriptors := vfs.Descriptors() / (1 + len(upNodes))
 	config.Sync = wal.Policy{Every: 250 * time.Millisecond}
@@ -184,8 +183,8 @@ func (l *local) parts() []part {
 
 func (l *local) url() string { return "http://" + l.listeners[0].Addr().String() }
 
-// settle records the nodes where they listen now and makes the demo tenant
-// where there is none.
+// settle records the nodes with their current addresses and creates the demo tenant
+// if it does not exist.
 func (l *local) settle(ctx context.Context) error {
 	client := api.New(l.url(), "")
 	defer client.Close()
@@ -208,29 +207,28 @@ func (l *local) settle(ctx context.Context) error {
 	for _, statement := range demoStatements {
 		err := ask("POST", "/t/demo/query", map[string]string{"query": statement})
 		if isTaken(err) {
-			return nil // there from an earlier start, with whatever was put into it
+			return nil // it exists from an earlier start
 		}
 		if err != nil {
-			return fmt.Errorf("cannot make the collection notes of the tenant demo: %w", err)
+			return fmt.Errorf("cannot create the collection notes of the tenant demo: %w", err)
 		}
 	}
 	return nil
 }
 
-// demoStatements make the demo tenant's collection.
+// demoStatements create the demo tenant's collection.
 var demoStatements = []string{
 	"create collection notes (title text required, stars int @sorted, at timestamp)",
 	`put notes {title: "the first note", stars: 5, at: now()}`,
 }
 
-// isTaken says that what was to be made is there.
+// isTaken reports whether err means that the object exists already.
 func isTaken(err error) bool {
 	var r *api.Refusal
 	return errors.As(err, &r) && r.Status == http.StatusConflict
 }
 
-// greet prints how to talk to the cluster. It serves whether or not anybody
-// reads that.
+// greet prints example requests. The cluster runs even if that fails.
 func (l *local) greet(w io.Writer) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "router  %s\n", l.url())
@@ -247,7 +245,8 @@ func (l *local) greet(w io.Writer) {
 	_, _ = io.WriteString(w, b.String())
 }
 
-// keptToken reads a token from its file, or makes one up and keeps it there.
+// keptToken reads a token from its file, or creates a random one and writes it
+// there.
 func keptToken(path string) (string, error) {
 	content, err := os.ReadFile(path)
 	if token := strings.TrimSpace(string(content)); err == nil && token != "" {
@@ -258,7 +257,7 @@ func keptToken(path string) (string, error) {
 	}
 	token := rand.Text()
 	if err := os.WriteFile(path, []byte(token+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("cannot keep a node's token: %s", plain(err))
+		return "", fmt.Errorf("cannot write a node's token: %s", plain(err))
 	}
 	return token, nil
 }

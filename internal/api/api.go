@@ -1,7 +1,7 @@
-// Package api asks a node or a router over HTTP: what the commands of fenec use
-// where they are clients.
+// Package api sends requests to a node or a router over HTTP, for the commands
+// of fenec that are clients.
 //
-// A Client starts no goroutine of its own; Close lets go of its connections.
+// A Client starts no goroutine; Close closes its connections.
 package api
 
 import (
@@ -20,32 +20,32 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// timeout bounds one request: a router gives a node 30 s before it answers for
-// it, and a large batch takes its time.
+// timeout is the timeout of one request. A router waits 30 s for a node before it
+// responds itself, and a large batch takes time.
 const timeout = 2 * time.Minute
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer is the maximum number of bytes read of a response.
 const maxAnswer = 64 << 20
 
-// Waits between tries where the answer names none.
+// Pauses between tries, if the response has no Retry-After.
 const (
 	firstPause = 100 * time.Millisecond
 	maxPause   = 2 * time.Second
-	maxAfter   = 30 * time.Second // of a Retry-After
+	maxAfter   = 30 * time.Second // maximum used of a Retry-After
 )
 
-// Client asks one base URL, under one token where there is one.
+// Client sends requests to one base URL, with a token if it is not empty.
 type Client struct {
 	base      string
 	token     string
 	http      *http.Client
 	transport *http.Transport
 
-	// Patience is how long Insist goes on trying without an answer it can use.
+	// Patience is how long Insist retries a request.
 	Patience time.Duration
 }
 
-// New is a client of base, such as http://127.0.0.1:8090/t/acme.
+// New returns a client of base, such as http://127.0.0.1:8090/t/acme.
 func New(base, token string) *Client {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment}
 	return &Client{
@@ -56,42 +56,42 @@ func New(base, token string) *Client {
 	}
 }
 
-// Close lets go of the kept connections.
+// Close closes the idle connections.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// Refusal is an answer with a status that says no.
+// Refusal is a response with an error status.
 type Refusal struct {
 	Status  int
 	Message string
-	// At is the statement of a batch that failed, -1 where the answer names none.
+	// At is the index of the failed statement of a batch, -1 if unknown.
 	At    int
-	after time.Duration // to wait before another try; 0 where it names none
+	after time.Duration // from Retry-After; 0 without one
 }
 
 func (r *Refusal) Error() string { return r.Message }
 
-// Request is one request, of a path below the base URL.
+// Request is one request for a path below the base URL.
 type Request struct {
 	Method, Path string
-	Header       map[string]string // beside the token's
+	Header       map[string]string // in addition to the token's
 	Body         []byte            // JSON or NDJSON
 }
 
-// Answer is an answer with a status that says yes.
+// Answer is a response with a 2xx status.
 type Answer struct {
 	Header http.Header
 	Body   []byte
 }
 
-// Ask sends body, JSON or NDJSON, once. It answers the body of a 2xx, a
-// *Refusal for another status, and any other error where no whole answer came:
-// then the request may or may not have run.
+// Ask sends body, JSON or NDJSON, once. It returns the body of a 2xx response and a
+// *Refusal for another status. After any other error there was no complete
+// response, and the request may or may not have run.
 func (c *Client) Ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	a, err := c.Send(ctx, Request{Method: method, Path: path, Body: body})
 	return a.Body, err
 }
 
-// Send is Ask with headers, both ways.
+// Send is Ask with the headers of the request and the response.
 func (c *Client) Send(ctx context.Context, r Request) (Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, r.Method, c.base+r.Path, bytes.NewReader(r.Body))
 	if err != nil {
@@ -125,7 +125,7 @@ func refusal(response *http.Response, answer []byte) *Refusal {
 	}
 	r := &Refusal{Status: response.StatusCode, At: -1}
 	if json.Unmarshal(answer, &failure) != nil || failure.Error == "" {
-		failure.Error = "the answer was " + response.Status
+		failure.Error = "the response was " + response.Status
 	}
 	r.Message = failure.Error
 	if failure.At != nil {
@@ -137,16 +137,16 @@ func refusal(response *http.Response, answer []byte) *Refusal {
 	return r
 }
 
-// Insist asks until there is an answer that trying again would not change, for
-// as long as Patience allows: through a move's 503, a node that restarts, a
-// connection that breaks. A request may so run more than once; it is the
-// caller's to make that harmless.
+// Insist sends a request and retries it while it fails temporarily, for as long as
+// Patience allows: a 503 during a move, a node that restarts, a broken connection.
+// The request may run more than once; the caller must make sure that this does no
+// harm.
 func (c *Client) Insist(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	a, err := c.InsistSend(ctx, Request{Method: method, Path: path, Body: body})
 	return a.Body, err
 }
 
-// InsistSend is Insist with headers, both ways.
+// InsistSend is Insist with the headers of the request and the response.
 func (c *Client) InsistSend(ctx context.Context, r Request) (Answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Patience, errPatience)
 	defer cancel()
@@ -171,11 +171,11 @@ func (c *Client) InsistSend(ctx context.Context, r Request) (Answer, error) {
 	}
 }
 
-var errPatience = errors.New("out of patience")
+var errPatience = errors.New("patience exceeded")
 
 func (c *Client) gaveUp(ctx context.Context, last, err error) error {
 	if !errors.Is(context.Cause(ctx), errPatience) {
-		return context.Cause(ctx) // the caller's own
+		return context.Cause(ctx) // the context of the caller has ended
 	}
 	if last == nil {
 		last = err
@@ -183,7 +183,8 @@ func (c *Client) gaveUp(ctx context.Context, last, err error) error {
 	return fmt.Errorf("gave up after %s: %s", c.Patience, Reason(last))
 }
 
-// retryable says whether asking again may change the answer, and when to.
+// retryable reports whether another try may succeed, and how long to wait before
+// it.
 func retryable(err error, pause time.Duration) (time.Duration, bool) {
 	if err == nil {
 		return 0, false
@@ -199,11 +200,11 @@ func retryable(err error, pause time.Duration) (time.Duration, bool) {
 	return 0, false
 }
 
-// Reason is why a request failed, without the request.
+// Reason returns why a request failed, without the URL.
 func Reason(err error) string {
 	var op *net.OpError
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "no answer in time"
+		return "no response in time"
 	}
 	if errors.As(err, &op) {
 		return op.Err.Error()

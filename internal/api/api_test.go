@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// answering is a server that gives the answers in turn, the last one for ever,
-// and counts the requests. A status of 0 breaks the connection.
+// answering is a server that sends the answers in turn, repeats the last one, and counts the requests. A status of 0
+// breaks the connection.
 func answering(t *testing.T, answers ...answer) (*Client, *int) {
 	t.Helper()
 	asked := 0
@@ -58,7 +58,7 @@ func TestInsistTriesAgainOnlyWhereItMayHelp(t *testing.T) {
 		"too many requests are sent later":            {[]answer{{429, `{"error":"slowly"}`, "0"}, {200, "yes", ""}}, 2, "yes", "", 0},
 		"a bad statement stays one":                   {[]answer{{400, `{"error":"no such thing","completed":0,"at":3}`, ""}}, 1, "", "no such thing", 3},
 		"a full disk is not asked again":              {[]answer{{507, `{"error":"full"}`, ""}}, 1, "", "full", -1},
-		"a refusal without a reason names its status": {[]answer{{403, "<html>", ""}}, 1, "", "the answer was 403 Forbidden", -1},
+		"a refusal without a reason names its status": {[]answer{{403, "<html>", ""}}, 1, "", "the response was 403 Forbidden", -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, asked := answering(t, c.answers...)
@@ -91,7 +91,7 @@ func TestInsistGivesUpAndSaysWhy(t *testing.T) {
 
 func TestInsistStopsWithItsCaller(t *testing.T) {
 	client, _ := answering(t, answer{503, `{"error":"frozen"}`, "30"})
-	cause := errors.New("told to stop")
+	cause := errors.New("stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(50*time.Millisecond, func() { cancel(cause) })
 	if _, err := client.Insist(ctx, "GET", "/", nil); !errors.Is(err, cause) {

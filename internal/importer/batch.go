@@ -12,13 +12,13 @@ import (
 	"fenec/internal/api"
 )
 
-// item is a record on its way: the document to send, or why there is none.
+// item is a record ready to send: its document, or the reason it has none.
 type item struct {
 	record
 	document []byte
 }
 
-// item makes a record a document.
+// item converts a record into a document.
 func (im *importer) item(r record) item {
 	it := item{record: r}
 	if r.bad != nil {
@@ -33,9 +33,9 @@ func (im *importer) item(r record) item {
 	return it
 }
 
-// send imports the first of the items, as many as a batch takes, and answers
-// how many it is done with. A line the tenant refuses is left out and the rest
-// sent again, in smaller batches for a while: bad lines come together.
+// send imports the first items, as many as fit a batch, and returns how many are
+// done. A line that the tenant refuses is marked bad and the rest is sent again, in
+// smaller batches for a while because bad lines tend to be adjacent.
 func (im *importer) send(ctx context.Context, items []item) (int, error) {
 	n, size := 0, 0
 	for n < len(items) && n < im.lines && (n == 0 || size < maxBytes) {
@@ -62,7 +62,7 @@ func (im *importer) send(ctx context.Context, items []item) (int, error) {
 	if at >= 0 {
 		chunk[at].bad = err
 		im.lines = max(1, im.lines/2)
-		return 0, nil // again, without it
+		return 0, nil // send again, without the bad line
 	}
 	im.lines = min(2*im.lines, im.Lines)
 	for _, it := range chunk {
@@ -74,9 +74,9 @@ func (im *importer) send(ctx context.Context, items []item) (int, error) {
 	return len(chunk), nil
 }
 
-// try sends one batch: the position's move, then a put for each document. Where
-// a line is at fault it answers the item's place and why; any other error comes
-// with -1.
+// try sends one batch: the move of the position, then a put for each document. If a
+// line is at fault it returns that item's index and the reason; any other error is
+// returned with index -1.
 func (im *importer) try(ctx context.Context, chunk []item) (int, error) {
 	next := im.at
 	last := chunk[len(chunk)-1]
@@ -90,7 +90,7 @@ func (im *importer) try(ctx context.Context, chunk []item) (int, error) {
 		next.Imported++
 		sent = append(sent, i)
 	}
-	if len(sent) == 0 { // nothing to write: the position moves with the next batch that has something
+	if len(sent) == 0 { // nothing to write: the next batch with a document moves the position
 		im.at.Bad = next.Bad
 		return -1, nil
 	}
@@ -115,17 +115,17 @@ func (im *importer) try(ctx context.Context, chunk []item) (int, error) {
 	case r.At > 0 && r.At <= len(sent) && lineAtFault(r.Status):
 		return sent[r.At-1], errors.New(strings.TrimSuffix(r.Message, im.place()))
 	}
-	return -1, fmt.Errorf("stopped after line %d: %s answers %d: %s", im.at.Line, im.Target, r.Status, r.Message)
+	return -1, fmt.Errorf("stopped after line %d: %s responded with %d: %s", im.at.Line, im.Target, r.Status, r.Message)
 }
 
-// place is how a refusal ends that points at the document in the statement that
-// puts it: to whoever reads of a line of a file, the place in another text.
+// place returns the end of an error message that gives a position in the put
+// statement. It is cut off, because that position does not exist in the file.
 func (im *importer) place() string {
 	return fmt.Sprintf(" line 1 column %d", utf8.RuneCountInString("put "+im.Collection+" $"))
 }
 
-// lineAtFault tells a document the tenant will not have from a tenant that
-// takes none.
+// lineAtFault reports whether a status refuses one document, as opposed to every
+// document.
 func lineAtFault(status int) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusNotImplemented:
@@ -134,8 +134,8 @@ func lineAtFault(status int) bool {
 	return false
 }
 
-// elsewhere finds out why the position was not where a batch wanted it: most
-// likely the batch had landed and only its answer was lost.
+// elsewhere finds out why a batch did not find the position where it expected it.
+// The usual reason is that the batch was applied and its response was lost.
 func (im *importer) elsewhere(ctx context.Context, next position) error {
 	at, found, err := im.position(ctx)
 	switch {
@@ -145,11 +145,11 @@ func (im *importer) elsewhere(ctx context.Context, next position) error {
 		im.at = next
 		return nil
 	case found && at.Offset < im.at.Offset:
-		return fmt.Errorf("stopped: %s stands at line %d again, of the %d it had answered (its node lost what was not yet synced); the same import goes on from there", im.Target, at.Line, im.at.Line)
+		return fmt.Errorf("stopped: the position in %s is back at line %d, after %d lines were acknowledged (its node lost what was not synced); run the same import again to continue from there", im.Target, at.Line, im.at.Line)
 	case found:
-		return fmt.Errorf("stopped at line %d: another import moves the same position, which stands at line %d", im.at.Line, at.Line)
+		return fmt.Errorf("stopped at line %d: another import moved the same position to line %d", im.at.Line, at.Line)
 	}
-	return fmt.Errorf("stopped after line %d: %s does not know this import any more", im.at.Line, im.Target)
+	return fmt.Errorf("stopped after line %d: %s has no position for this import any more", im.at.Line, im.Target)
 }
 
 func (im *importer) appendMove(dst []byte, from, to position) []byte {

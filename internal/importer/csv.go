@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// rowScanner finds the end of a CSV row: a line's end that no quoted cell holds.
-// It goes over the bytes in any number of parts.
+// rowScanner finds the end of a CSV row, which is a line's end outside a quoted
+// cell. It scans the bytes in parts of any size.
 type rowScanner struct {
-	inside  bool // a quoted cell
-	after   bool // the last byte was a quote inside one: its end, or half of a doubled one
+	inside  bool // within a quoted cell
+	after   bool // the last byte was a quote within a quoted cell: its end, or the first of two
 	started bool // the cell has a byte before this one
 }
 
@@ -38,10 +38,10 @@ func (s *rowScanner) scan(part []byte) {
 }
 
 var (
-	errBareQuote = errors.New("a quote stands in a cell that does not begin with one")
-	errAfter     = errors.New("a quoted cell is followed by something other than a comma")
-	errUnclosed  = errors.New("a quoted cell has no end")
-	errUTF8      = errors.New("it is not valid UTF-8")
+	errBareQuote = errors.New("quote in a cell that is not quoted")
+	errAfter     = errors.New("quoted cell: expected a comma or the end of the line after it")
+	errUnclosed  = errors.New("quoted cell without a closing quote")
+	errUTF8      = errors.New("invalid UTF-8")
 )
 
 // splitRow splits a row, without its end, into cells.

@@ -11,11 +11,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// identity says which field of the input becomes a document's id, and where the
-// input's own field id goes if it is another.
+// identity says which field of the input becomes a document's id, and the new name
+// of the input's field id if another field does.
 type identity struct {
-	key  string // the field whose value becomes the id; id if empty
-	idAs string // the field that the input's id goes into; none if empty
+	key  string // the field whose value becomes the id; empty means id
+	idAs string // the new name of the input's field id; empty keeps the name
 }
 
 // rename returns the name in the collection of a field of the input.
@@ -29,8 +29,8 @@ func (d identity) rename(field string) string {
 	return field
 }
 
-// source returns the field of the input that becomes the id, empty if there is
-// none and each document gets a new id.
+// source returns the field of the input that becomes the id. It is empty if each
+// document gets a new id.
 func (d identity) source() string {
 	switch {
 	case d.key != "":
@@ -41,7 +41,7 @@ func (d identity) source() string {
 	return "id"
 }
 
-// errNoKey is the reason of a line without the key.
+// errNoKey is the error of a line without the key.
 type errNoKey struct{ key string }
 
 func (e errNoKey) Error() string { return "has no field " + e.key + ", which is the key" }
@@ -66,9 +66,9 @@ func (d identity) object(object []byte) ([]byte, error) {
 			}
 			found = true
 		case name == "id":
-			return nil, fmt.Errorf("has an id beside the key %s; --id-as FIELD keeps it under another name", d.key)
+			return nil, fmt.Errorf("has a field id as well as the key %s; --id-as FIELD imports it under another name", d.key)
 		case d.idAs != "" && name == d.idAs && f.name != "id":
-			return nil, fmt.Errorf("has a field %s, which --id-as names for the id", d.idAs)
+			return nil, fmt.Errorf("has a field %s already, so --id-as %[1]s cannot use that name for the id", d.idAs)
 		}
 		dst = appendMember(dst, name, f.value)
 	}
@@ -89,15 +89,14 @@ func (d identity) header(columns []string) ([]string, error) {
 	}
 	switch {
 	case d.key != "" && d.key != "id" && d.idAs == "" && slices.Contains(columns, "id"):
-		return nil, fmt.Errorf("has a column id beside the key %s; --id-as FIELD keeps it under another name", d.key)
+		return nil, fmt.Errorf("has a column id as well as the key %s; --id-as FIELD imports it under another name", d.key)
 	case d.idAs != "" && d.idAs != d.key && slices.Contains(columns, "id") && slices.Contains(columns, d.idAs):
-		return nil, fmt.Errorf("has a column %s, which --id-as names for the id", d.idAs)
+		return nil, fmt.Errorf("has a column %s already, so --id-as %[1]s cannot use that name for the id", d.idAs)
 	}
 	return names, nil
 }
 
-// checkKey refuses lines of JSON of which none has the key. The lines are the
-// first of the input.
+// checkKey refuses JSON input if none of its first lines has the key.
 func (im *importer) checkKey(sample []record) error {
 	if im.ids.key == "" {
 		return nil
@@ -126,8 +125,8 @@ func (im *importer) checkKey(sample []record) error {
 	return fmt.Errorf("%s has no field %s, which --key names; the fields of its first lines are %s", im.Name, im.ids.key, list(names))
 }
 
-// checkIDs refuses data whose ids cannot be the ids of documents, before a
-// collection is made for it.
+// checkIDs refuses input whose ids cannot be document ids, before a collection is
+// created for it.
 func (im *importer) checkIDs(sample []record) error {
 	source := im.ids.source()
 	if source == "" {
@@ -139,17 +138,17 @@ func (im *importer) checkIDs(sample []record) error {
 		if got == "" || isID(got) {
 			continue
 		}
-		problem := fmt.Sprintf("line %d of %s has %s in %s, and an id is a positive int; ", r.line, im.Name, shorten(got), source)
+		problem := fmt.Sprintf("line %d of %s: field %s: expected a positive int as the id, got %s; ", r.line, im.Name, source, shorten(got))
 		if source != "id" {
-			return errors.New(problem + "--key takes another field for the id, and without it each document gets a new one")
+			return errors.New(problem + "use --key with another field, or leave it out to give each document a new id")
 		}
-		return errors.New(problem + "--id-as FIELD keeps it under another name, and --key FIELD takes another field for the id")
+		return errors.New(problem + "use --id-as FIELD to import it under another name, or --key FIELD to use another field as the id")
 	}
 	return nil
 }
 
-// idOf returns the JSON of the value that a record gives for its id, empty if it
-// gives none. column is the place of the field source in a row of CSV.
+// idOf returns the JSON of a record's id, empty if it has none. column is the index
+// of the field source in a CSV row.
 func idOf(r record, source string, column int) string {
 	switch {
 	case r.bad != nil:
@@ -180,7 +179,7 @@ func isID(value string) bool {
 	return err == nil && n > 0
 }
 
-// list returns names for a message, the first of many.
+// list joins names for a message. It shortens long lists.
 func list(names []string) string {
 	const most = 20
 	if len(names) > most {
@@ -189,7 +188,7 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// shorten cuts a value for a message.
+// shorten truncates a value for a message.
 func shorten(value string) string {
 	const most = 60
 	if runes := []rune(value); len(runes) > most {
@@ -198,7 +197,7 @@ func shorten(value string) string {
 	return value
 }
 
-// nothing ends an import that has read its whole input and imported no line of it.
+// nothing ends an import that has read its whole input and imported no line.
 func (im *importer) nothing(ctx context.Context) error {
 	reason := im.Name + " has no lines"
 	switch {
@@ -209,14 +208,14 @@ func (im *importer) nothing(ctx context.Context) error {
 	}
 	dropped, err := im.undo(ctx)
 	if dropped {
-		reason += "; the collection " + im.Collection + ", created for it, is dropped again"
+		reason += "; the collection " + im.Collection + ", which was created for it, was dropped again"
 	}
 	return errors.Join(errors.New("nothing was imported: "+reason), err)
 }
 
-// undo leaves nothing of an import that imported no line: neither its position
-// and state nor the collection, if the import created that and nobody has written
-// to it since. It reports whether the collection was dropped.
+// undo removes all traces of an import that imported no line: its position and
+// state, and the collection if this import created it and it is still empty. It
+// reports whether the collection was dropped.
 func (im *importer) undo(ctx context.Context) (dropped bool, err error) {
 	if im.state.Created {
 		if dropped, err = im.dropEmpty(ctx); err != nil {

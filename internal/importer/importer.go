@@ -1,15 +1,15 @@
 // Package importer loads lines of JSON or CSV into a collection of a tenant,
 // over HTTP, each line once.
 //
-// Lines go in batches, and a batch is one block: it lands whole or not at all.
-// The first statement of each batch moves the import's position, a row of the
-// collection fenec_imports of the same tenant, from where the batch begins to
-// where it ends, and requires that it was there. So the position cannot be
-// ahead of the documents or behind them, whoever is killed when; a batch whose
-// answer was lost is sent again without a thought, and refused where it had
-// landed; and an import that was interrupted asks the tenant where it stands.
-// The state file beside the input keeps only which import this is. The row, and
-// the collection with the last of them, go when the import is done.
+// Lines are sent in batches. A batch is one block, so it is applied as a whole or
+// not at all. The first statement of each batch moves the import's position, a
+// row of the collection fenec_imports of the same tenant, from the start of the
+// batch to its end, and requires that it was at the start. So the position always
+// agrees with the documents, even if a process is killed. A batch whose response
+// was lost is sent again, and is refused if it had been applied. An import that
+// was interrupted reads its position from the tenant. The state file next to the
+// input only identifies the import. When the import is done the row is deleted,
+// and the collection is dropped with its last row.
 //
 // Everything runs on the caller's goroutine.
 package importer
@@ -26,47 +26,47 @@ import (
 
 // Bounds of a batch.
 const (
-	MaxLines = 10_000  // documents a batch, at most
-	maxBytes = 4 << 20 // bytes of documents a batch
-	// sampleRecords are looked at to infer the types of a collection, or fewer of
-	// sampleBytes together.
+	MaxLines = 10_000  // maximum documents per batch
+	maxBytes = 4 << 20 // bytes of documents per batch
+	// The types of a collection are inferred from the first sampleRecords records,
+	// or fewer if they exceed sampleBytes together.
 	sampleRecords = 1_000
 	sampleBytes   = 64 << 20
 )
 
-// Options say what is imported into what.
+// Options set what is imported, and where to.
 type Options struct {
 	Client     *api.Client // of the tenant
 	Target     string      // the tenant's URL, for the state file
 	Collection string
-	Key        string // the field whose value becomes the id; none if empty
-	IDAs       string // the field that the input's id goes into; none if empty
+	Key        string // the field whose value becomes the id; empty means id
+	IDAs       string // the new name of the input's field id; empty keeps the name
 
 	Input  io.Reader
-	Name   string // what messages call the input
-	Format Format // Guess looks at the name and the first byte
-	State  string // the state file; none where empty
+	Name   string // name of the input in messages
+	Format Format // Guess decides by the name and the first byte
+	State  string // path of the state file; empty for none
 
-	Create bool // make the collection from the data's shape where it is absent
+	Create bool // create the collection from the data if it does not exist
 	Strict bool // stop at the first bad line
-	Lines  int  // documents a batch, 1 to MaxLines
+	Lines  int  // documents per batch, 1 to MaxLines
 
-	// Bad is told of each line that was left out, in order.
+	// Bad is called for each skipped line, in order.
 	Bad func(line int, reason error)
-	// Progress is told how many bytes of the input are done with.
+	// Progress is called with the number of input bytes that are done.
 	Progress func(offset int64)
 }
 
-// Summary is what an import did, runs before a resumption included.
+// Summary is the result of an import, including the runs it resumed.
 type Summary struct {
 	Imported int64
 	Bad      int64
-	Resumed  int64  // the line this run went on after; 0 where it began anew
-	Created  string // the statement that made the collection, empty where it was there
-	Already  bool   // an earlier run had finished: nothing was left to do
+	Resumed  int64  // the line this run continued after; 0 if it started from the beginning
+	Created  string // the statement that created the collection, empty if it existed
+	Already  bool   // an earlier run had imported every line
 }
 
-// BadLine is the error of a strict import that met one.
+// BadLine is the error of a strict import at its first bad line.
 type BadLine struct {
 	Line   int64
 	Reason error
@@ -79,17 +79,16 @@ type importer struct {
 	Options
 	in      *input
 	ids     identity
-	names   []string // CSV: the names in the collection of the columns
+	names   []string // CSV: the field name of each column in the collection
 	state   *state
 	at      position
-	types   map[string]string // field name -> type, as the collection has them
-	lines   int               // documents the next batch takes: fewer after a bad line
+	types   map[string]string // field name -> type in the collection
+	lines   int               // documents in the next batch: fewer after a bad line
 	summary Summary
 }
 
-// Run imports until the end of the input, an error, or the context's end. What
-// it had imported by then stays; the same call goes on after it where there is
-// a state file.
+// Run imports until the end of the input, an error, or the end of the context. What
+// was imported by then stays. With a state file, the same call continues after it.
 func Run(ctx context.Context, o Options) (Summary, error) {
 	im := &importer{Options: o, ids: identity{o.Key, o.IDAs}, lines: o.Lines}
 	err := im.run(ctx)
@@ -126,7 +125,7 @@ func (im *importer) run(ctx context.Context) error {
 	var bad *BadLine
 	switch {
 	case errors.As(err, &bad) && im.at.Imported == 0:
-		_, failed := im.undo(ctx) // there is nothing to go on with
+		_, failed := im.undo(ctx) // there is nothing to resume
 		return errors.Join(err, failed)
 	case err != nil:
 		return err
@@ -141,7 +140,7 @@ func (im *importer) run(ctx context.Context) error {
 	return im.finish(ctx)
 }
 
-// open reads the input's head and finds the state an earlier run left.
+// open reads the head of the input and loads the state of an earlier run.
 func (im *importer) open() error {
 	in, err := openInput(im.Input, im.Name, im.Format)
 	if err != nil {
@@ -157,8 +156,8 @@ func (im *importer) open() error {
 	return err
 }
 
-// greet asks the tenant for its root once, so that a wrong URL or token is said
-// at once and not after the patience a retry has.
+// greet requests the root of the tenant once, so that a wrong URL or token fails at
+// once and not after the patience for retries.
 func (im *importer) greet(ctx context.Context) error {
 	_, err := im.Client.Ask(ctx, http.MethodGet, "/", nil)
 	var r *api.Refusal
@@ -166,17 +165,17 @@ func (im *importer) greet(ctx context.Context) error {
 	case err == nil || errors.As(err, &r) && r.Status == http.StatusServiceUnavailable:
 		return nil
 	case errors.As(err, &r) && r.Status == http.StatusUnauthorized:
-		return fmt.Errorf("%s wants a token: %s", im.Target, r.Message)
+		return fmt.Errorf("%s requires a token: %s", im.Target, r.Message)
 	case errors.As(err, &r):
 		return fmt.Errorf("%s: %s", im.Target, r.Message)
 	default:
-		return fmt.Errorf("%s does not answer: %s", im.Target, api.Reason(err))
+		return fmt.Errorf("%s does not respond: %s", im.Target, api.Reason(err))
 	}
 }
 
-// prepare reads the collection's types, and creates the collection if it is
-// absent and that is wanted. It refuses data that cannot be meant for it. It
-// returns the records it read to do so.
+// prepare reads the types of the collection, or creates it if it does not exist and
+// Create is set. It refuses data without the key or with invalid ids. It returns
+// the records it has read for this.
 func (im *importer) prepare(ctx context.Context) ([]record, error) {
 	types, err := im.describe(ctx)
 	var r *api.Refusal
@@ -194,12 +193,12 @@ func (im *importer) prepare(ctx context.Context) ([]record, error) {
 	case !errors.As(err, &r) || r.Status != http.StatusNotFound:
 		return nil, err
 	case !im.Create:
-		return nil, fmt.Errorf("there is no collection %s in %s; --create makes it from the data", im.Collection, im.Target)
+		return nil, fmt.Errorf("no collection %s in %s; use --create to create it from the data", im.Collection, im.Target)
 	}
 	return im.create(ctx)
 }
 
-// create makes the collection for the first records, and returns them.
+// create creates the collection for the first records and returns them.
 func (im *importer) create(ctx context.Context) ([]record, error) {
 	sample, err := im.sample(ctx, sampleRecords, sampleBytes)
 	if err != nil {
@@ -212,8 +211,8 @@ func (im *importer) create(ctx context.Context) ([]record, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Recorded first: an import that is killed here must know, when it goes on,
-	// that the collection is its own.
+	// Saved first: an import that is killed here and resumed must know that it
+	// created the collection.
 	im.state.Created = true
 	if err := im.state.save(im.State); err != nil {
 		return nil, err
@@ -231,7 +230,7 @@ func (im *importer) create(ctx context.Context) ([]record, error) {
 	return sample, err
 }
 
-// sample reads the first records, unless the context ends first.
+// sample reads the first records. It fails if the context ends.
 func (im *importer) sample(ctx context.Context, records int, bytes int64) ([]record, error) {
 	sample, err := im.in.sample(records, bytes)
 	if cause := context.Cause(ctx); cause != nil {
@@ -250,7 +249,7 @@ func (im *importer) load(ctx context.Context, sample []record) error {
 		case context.Cause(ctx) != nil:
 			return context.Cause(ctx)
 		case err != nil && !errors.Is(err, io.EOF):
-			return fmt.Errorf("%s cannot be read: %w", im.Name, err)
+			return fmt.Errorf("read %s: %w", im.Name, err)
 		}
 		ended := err != nil
 		if !ended {

@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// shape is what the values of one field had in common so far, from the most
-// particular type to the least.
+// shape is the type common to the values of a field so far, from the most specific
+// to the most general.
 type shape uint8
 
 const (
@@ -26,10 +26,10 @@ const (
 	firstList
 )
 
-// A list of a shape is firstList + the shape of its elements; of nothing yet,
+// A list of a shape is firstList + the shape of its elements; an empty list is
 // firstList itself.
 
-// join is the narrowest shape that holds the values of both.
+// join returns the narrowest shape that holds the values of both.
 func join(a, b shape) shape {
 	switch {
 	case a == b || b == unseen:
@@ -73,7 +73,7 @@ func (s shape) String() string {
 	return "text"
 }
 
-// ofJSON is the shape of one JSON value.
+// ofJSON returns the shape of one JSON value.
 func ofJSON(v jsontext.Value) shape {
 	switch v.Kind() {
 	case 'n':
@@ -97,9 +97,9 @@ func ofJSON(v jsontext.Value) shape {
 	return mixed
 }
 
-// ofDigits is the shape of a number that is no int64: a float where that keeps
-// its value near enough to be meant, json where it is an integer whose digits
-// would be lost.
+// ofDigits returns the shape of a number that is not an int64: a float if it has a
+// fraction or an exponent, and json for an integer, whose digits a float would
+// lose.
 func ofDigits(text string) shape {
 	if strings.ContainsAny(text, ".eE") {
 		return floats
@@ -126,7 +126,7 @@ func ofList(v jsontext.Value) shape {
 	return list
 }
 
-// ofCell is the shape of one cell of CSV.
+// ofCell returns the shape of one CSV cell.
 func ofCell(cell string) shape {
 	text := strings.TrimSpace(cell)
 	switch {
@@ -150,8 +150,8 @@ func isTimestamp(text string) bool {
 	return err == nil
 }
 
-// infer is the statement that creates a collection fit for the sample: a field
-// for each name seen, in the order they were first seen.
+// infer returns a statement that creates a collection for the sample, with a field
+// for each name in the order of first use.
 func infer(collection string, ids identity, header []string, sample []record) (string, error) {
 	shapes := make(map[string]shape)
 	var names []string
@@ -189,7 +189,7 @@ func infer(collection string, ids identity, header []string, sample []record) (s
 			continue
 		}
 		if !IsName(name) {
-			return "", fmt.Errorf("the data has a field %q, which is no field name (a letter or _, then letters, digits and _): rename it, or create the collection and leave the field out", name)
+			return "", fmt.Errorf("invalid field name %q: expected a letter or _, then letters, digits and _; rename it, or create the collection without the field", name)
 		}
 		s := shapes[name]
 		if header != nil && s == mixed { // cells of different kinds are text
@@ -199,16 +199,16 @@ func infer(collection string, ids identity, header []string, sample []record) (s
 	}
 	if len(fields) == 0 {
 		for _, r := range sample {
-			if r.bad != nil { // the whole file may be what the first line is
-				return "", fmt.Errorf("the data has no field to make a collection of: line %d %w", r.line, r.bad)
+			if r.bad != nil { // the first bad line probably explains the whole file
+				return "", fmt.Errorf("cannot create a collection: the data has no field: line %d: %w", r.line, r.bad)
 			}
 		}
-		return "", errors.New("the data has no field to make a collection of")
+		return "", errors.New("cannot create a collection: the data has no field")
 	}
 	return "create collection if not exists " + collection + " (" + strings.Join(fields, ", ") + ")", nil
 }
 
-// IsName says whether text can be the name of a collection or a field.
+// IsName reports whether text is a valid name of a collection or a field.
 func IsName(text string) bool {
 	for i, c := range text {
 		switch {

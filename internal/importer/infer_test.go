@@ -72,7 +72,7 @@ func TestNamesThatAreNoneAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := infer("c", identity{}, nil, sample); err == nil || !strings.Contains(err.Error(), `"Installed-Size", which is no field name`) {
+	if _, err := infer("c", identity{}, nil, sample); err == nil || !strings.Contains(err.Error(), `invalid field name "Installed-Size"`) {
 		t.Errorf("error %v", err)
 	}
 	for name, want := range map[string]bool{"a": true, "_a1": true, "größe": true, "तिथि": true, "": false, "1a": false, "a b": false, "a.b": false, "a;drop": false} {
@@ -91,7 +91,7 @@ func TestDataWithoutAGoodLineIsToldWhatIsWrongWithIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := infer("c", identity{}, nil, sample); err == nil || !strings.Contains(err.Error(), "line 1 is no JSON: it ends too early") {
+	if _, err := infer("c", identity{}, nil, sample); err == nil || !strings.Contains(err.Error(), "line 1: invalid JSON: unexpected end") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -134,13 +134,13 @@ func TestTheKeyBecomesTheID(t *testing.T) {
 		{byKey, `{"a":1}`, "", "has no field k, which is the key"},
 		{byKey, `{"":1}`, "", "has no field k, which is the key"},
 		{byKey, `{"k":null}`, "", "has null in k, which is the key"},
-		{byKey, `{"k":1,"id":2}`, "", "has an id beside the key k; --id-as FIELD keeps it under another name"},
+		{byKey, `{"k":1,"id":2}`, "", "has a field id as well as the key k; --id-as FIELD imports it under another name"},
 		{identity{key: "id"}, `{"id":2,"a":1}`, `{"id":2,"a":1}`, ""},
 		{identity{key: "id"}, `{"a":1}`, "", "has no field id, which is the key"},
 		{identity{key: "id"}, `{"id":null}`, "", "has null in id, which is the key"},
 		{kept, `{"id":"x-1","a":1}`, `{"code":"x-1","a":1}`, ""},
 		{kept, `{"a":1,"":null}`, `{"a":1,"":null}`, ""},
-		{kept, `{"id":"x-1","code":1}`, "", "has a field code, which --id-as names for the id"},
+		{kept, `{"id":"x-1","code":1}`, "", "has a field code already, so --id-as code cannot use that name for the id"},
 		{identity{"k", "code"}, `{"id":"x","k":3}`, `{"code":"x","id":3}`, ""},
 		{identity{"k", "k"}, `{"id":"x","k":3}`, `{"k":"x","id":3}`, ""},
 		{identity{}, `{"id":null,"a":1}`, `{"id":null,"a":1}`, ""},
@@ -170,8 +170,8 @@ func TestTheColumnOfAKeyBecomesTheID(t *testing.T) {
 		{identity{idAs: "code"}, "a,id", "a,code", ""},
 		{identity{key: "K"}, "k,a", "", "has no column K, which --key names; its columns are k, a"},
 		{identity{key: "id"}, "a,b", "", "has no column id, which --key names; its columns are a, b"},
-		{identity{key: "k"}, "k,id", "", "has a column id beside the key k; --id-as FIELD keeps it under another name"},
-		{identity{idAs: "a"}, "a,id", "", "has a column a, which --id-as names for the id"},
+		{identity{key: "k"}, "k,id", "", "has a column id as well as the key k; --id-as FIELD imports it under another name"},
+		{identity{idAs: "a"}, "a,id", "", "has a column a already, so --id-as a cannot use that name for the id"},
 	} {
 		got, err := c.ids.header(strings.Split(c.columns, ","))
 		switch {
@@ -188,6 +188,6 @@ func TestTheColumnOfAKeyBecomesTheID(t *testing.T) {
 		t.Errorf("cells became %s, %v, want %s", got, err, want)
 	}
 	if _, err := fromCells([]string{"id", "n"}, []string{"", "x"}, "k", nil); err == nil {
-		t.Error("a row without its key was taken")
+		t.Error("a row without its key was accepted")
 	}
 }

@@ -12,40 +12,40 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Format is how the input is written.
+// Format is the format of the input.
 type Format uint8
 
 const (
-	Guess  Format = iota // by the name, else by the first byte
-	NDJSON               // one JSON object a line
+	Guess  Format = iota // by the file name, else by the first byte
+	NDJSON               // one JSON object per line
 	CSV                  // RFC 4180, the field names in the first row
 )
 
-// ParseFormat reads the name of a format; the empty one is Guess.
+// ParseFormat returns the format with a name. The empty name is Guess.
 func ParseFormat(name string) (Format, bool) {
 	f, ok := map[string]Format{"": Guess, "ndjson": NDJSON, "csv": CSV}[name]
 	return f, ok
 }
 
 const (
-	// maxRecord bounds one line of JSON or one row of CSV.
+	// maxRecord is the maximum size of one JSON line or one CSV row.
 	maxRecord = 16 << 20
-	// headBytes are looked at to tell the format.
+	// headBytes is how many bytes are read to detect the format.
 	headBytes = 4096
 )
 
-// record is one document of the input, or why there is none.
+// record is one document of the input, or the reason it has none.
 type record struct {
 	line  int64  // the line it begins on, from 1
-	lines int64  // how many it takes
+	lines int64  // number of lines
 	end   int64  // the offset of the byte after it
-	sum   uint64 // of the input up to there
+	sum   uint64 // hash of the input up to end
 	json  []byte // NDJSON: the object
 	cells []string
 	bad   error
 }
 
-// input reads records and knows where it is.
+// input reads records and keeps track of its position.
 type input struct {
 	name   string
 	r      *bufio.Reader
@@ -53,18 +53,18 @@ type input struct {
 	header []string       // CSV: the field names
 	offset int64          // of the next byte
 	line   int64          // of the next byte, from 1
-	sum    *xxhash.Digest // of what is before it
+	sum    *xxhash.Digest // of the bytes before offset
 	buf    []byte
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// openInput looks at the first bytes, decides the format and reads a CSV's header.
+// openInput detects the format from the first bytes and reads a CSV's header.
 func openInput(source io.Reader, name string, format Format) (*input, error) {
 	in := &input{name: name, r: bufio.NewReaderSize(source, 64<<10), line: 1, sum: xxhash.New()}
 	head, err := in.r.Peek(headBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s cannot be read: %w", name, err)
+		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if bytes.HasPrefix(head, byteOrderMark) {
 		head = head[len(byteOrderMark):]
@@ -96,7 +96,7 @@ func guess(name string, head []byte) (Format, error) {
 	case len(text) == 0 || text[0] == '{':
 		return NDJSON, nil
 	case text[0] == '[':
-		return Guess, fmt.Errorf("%s is one JSON array; an import wants one object a line, as jq -c '.[]' writes them", name)
+		return Guess, fmt.Errorf("%s: expected one JSON object per line, got an array; jq -c '.[]' converts it", name)
 	}
 	return CSV, nil
 }
@@ -104,19 +104,19 @@ func guess(name string, head []byte) (Format, error) {
 func (in *input) readHeader() error {
 	r, err := in.next()
 	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s is empty: a CSV begins with a row of field names", in.name)
+		return fmt.Errorf("%s: expected a first row with the field names, got an empty file", in.name)
 	}
 	if err == nil {
 		err = r.bad
 	}
 	if err != nil {
-		return fmt.Errorf("the first row of %s, its field names, cannot be read: %w", in.name, err)
+		return fmt.Errorf("%s: invalid first row, which has the field names: %w", in.name, err)
 	}
 	seen := make(map[string]bool)
 	for i, name := range r.cells {
 		name = strings.TrimSpace(name)
 		if name == "" || seen[name] {
-			return fmt.Errorf("the first row of %s wants a different field name in each column, got %q in column %d", in.name, name, i+1)
+			return fmt.Errorf("%s: first row: expected a different field name in each column, got %q in column %d", in.name, name, i+1)
 		}
 		seen[name] = true
 		in.header = append(in.header, name)
@@ -124,7 +124,7 @@ func (in *input) readHeader() error {
 	return nil
 }
 
-// next answers the next record, io.EOF after the last. Empty lines are none.
+// next returns the next record, or io.EOF after the last one. It skips empty lines.
 func (in *input) next() (record, error) {
 	for {
 		r := record{line: in.line}
@@ -141,7 +141,7 @@ func (in *input) next() (record, error) {
 		case in.format == CSV:
 			r.cells, r.bad = splitRow(text)
 			if r.bad == nil && in.header != nil && len(r.cells) != len(in.header) {
-				r.bad = fmt.Errorf("the row wants %d columns, as the first one has, got %d", len(in.header), len(r.cells))
+				r.bad = fmt.Errorf("expected %d columns as in the first row, got %d", len(in.header), len(r.cells))
 			}
 		default:
 			r.json, r.bad = object(text)
@@ -150,10 +150,10 @@ func (in *input) next() (record, error) {
 	}
 }
 
-var errTooLong = fmt.Errorf("it is longer than %d MiB", maxRecord>>20)
+var errTooLong = fmt.Errorf("longer than %d MiB", maxRecord>>20)
 
-// read answers one line, or for CSV one row, which may take several, without
-// its end. The bytes are valid until the next read.
+// read returns one line without its end, or for CSV one row, which may span several
+// lines. The bytes are valid until the next call.
 func (in *input) read() ([]byte, error) {
 	in.buf = in.buf[:0]
 	var quotes rowScanner
@@ -192,7 +192,7 @@ func (in *input) read() ([]byte, error) {
 	}
 }
 
-// sample reads up to n records, of about that many bytes at most, to look at
+// sample reads up to n records of about the given number of bytes, to inspect them
 // before any is sent.
 func (in *input) sample(n int, bytes int64) ([]record, error) {
 	var records []record
@@ -202,27 +202,27 @@ func (in *input) sample(n int, bytes int64) ([]record, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s cannot be read: %w", in.name, err)
+			return nil, fmt.Errorf("read %s: %w", in.name, err)
 		}
 		records = append(records, r)
 	}
 	return records, nil
 }
 
-// skip goes on where an earlier run had come to, which is the beginning of a
-// line, and refuses an input that begins otherwise than that run's did.
+// skip moves to the position of an earlier run, which is the start of a line. It
+// fails if the bytes before it are not the ones that run imported.
 func (in *input) skip(at position) error {
 	if err := in.pass(at.Offset - in.offset); err != nil {
 		return err
 	}
 	if in.sum.Sum64() != uint64(at.Sum) {
-		return fmt.Errorf("%s is not what the import began with: its first %d lines are others", in.name, at.Line)
+		return fmt.Errorf("%s: the first %d lines have changed since they were imported", in.name, at.Line)
 	}
 	in.line = at.Line + 1
 	return nil
 }
 
-// pass reads over n bytes.
+// pass skips n bytes.
 func (in *input) pass(n int64) error {
 	if n <= 0 {
 		return nil
@@ -230,10 +230,10 @@ func (in *input) pass(n int64) error {
 	passed, err := io.CopyN(in.sum, in.r, n)
 	in.offset += passed
 	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s ends after %d bytes, and %d were imported before", in.name, in.offset, in.offset-passed+n)
+		return fmt.Errorf("%s: expected at least %[3]d bytes, which were imported before, got %[2]d", in.name, in.offset, in.offset-passed+n)
 	}
 	if err != nil {
-		return fmt.Errorf("%s cannot be read: %w", in.name, err)
+		return fmt.Errorf("read %s: %w", in.name, err)
 	}
 	return nil
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// told is a record as the tests compare it.
-type told struct {
+// parsed is a record as the tests compare it.
+type parsed struct {
 	Line, Lines, End int64
 	Text             string
 	Bad              string
 }
 
-func readAll(t *testing.T, in *input) []told {
+func readAll(t *testing.T, in *input) []parsed {
 	t.Helper()
-	var all []told
+	var all []parsed
 	for {
 		r, err := in.next()
 		if errors.Is(err, io.EOF) {
@@ -34,7 +34,7 @@ func readAll(t *testing.T, in *input) []told {
 		if err != nil {
 			t.Fatal(err)
 		}
-		one := told{Line: r.line, Lines: r.lines, End: r.end, Text: string(r.json)}
+		one := parsed{Line: r.line, Lines: r.lines, End: r.end, Text: string(r.json)}
 		if r.cells != nil {
 			one.Text = strings.Join(r.cells, "|")
 		}
@@ -48,62 +48,62 @@ func readAll(t *testing.T, in *input) []told {
 func TestRecordsAreReadWithTheirPlaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		file, text string
-		want       []told
+		want       []parsed
 	}{
 		"an object a line, the last without a line's end": {
 			"a.ndjson", "{\"a\": 1}\n{\"a\": 2}",
-			[]told{{1, 1, 9, `{"a": 1}`, ""}, {2, 1, 17, `{"a": 2}`, ""}},
+			[]parsed{{1, 1, 9, `{"a": 1}`, ""}, {2, 1, 17, `{"a": 2}`, ""}},
 		},
 		"empty lines count and are no records": {
 			"a.ndjson", "\n{}\r\n  \n{}\n",
-			[]told{{2, 1, 5, `{}`, ""}, {4, 1, 11, `{}`, ""}},
+			[]parsed{{2, 1, 5, `{}`, ""}, {4, 1, 11, `{}`, ""}},
 		},
 		"a byte order mark is skipped": {
 			"-", "\xef\xbb\xbf{}\n",
-			[]told{{1, 1, 6, `{}`, ""}},
+			[]parsed{{1, 1, 6, `{}`, ""}},
 		},
 		"a line that is no object is bad, and the next one is read": {
 			"a.jsonl", "[1]\nnot json\n{\"a\":\n{} {}\n{\"a\":1,\"a\":2}\n{}\n",
-			[]told{
-				{1, 1, 4, "", "wants a JSON object, got a list"},
-				{2, 1, 13, "", "is no JSON: invalid character 'o' in literal null (expecting 'u') at column 2"},
-				{3, 1, 19, "", "is no JSON: it ends too early at column 6"},
-				{4, 1, 25, "", "wants one JSON object, got something after it in column 3"},
-				{5, 1, 39, "", `is no JSON: duplicate object member name at column 8`},
+			[]parsed{
+				{1, 1, 4, "", "expected a JSON object, got a list"},
+				{2, 1, 13, "", "invalid JSON: invalid character 'o' in literal null (expecting 'u') at column 2"},
+				{3, 1, 19, "", "invalid JSON: unexpected end at column 6"},
+				{4, 1, 25, "", "expected one JSON object, got more data at column 3"},
+				{5, 1, 39, "", `invalid JSON: duplicate object member name at column 8`},
 				{6, 1, 42, "{}", ""},
 			},
 		},
 		"invalid UTF-8 is bad": {
 			"a.ndjson", "{\"a\": \"\xff\"}\n",
-			[]told{{1, 1, 11, "", "is no JSON: invalid UTF-8 at column 8"}},
+			[]parsed{{1, 1, 11, "", "invalid JSON: invalid UTF-8 at column 8"}},
 		},
 		"a quoted cell holds commas, quotes and line ends": {
 			"a.csv", "n,text\n1,\"a, \"\"b\"\"\nc\"\n2,d\n",
-			[]told{{2, 2, 22, "1|a, \"b\"\nc", ""}, {4, 1, 26, "2|d", ""}},
+			[]parsed{{2, 2, 22, "1|a, \"b\"\nc", ""}, {4, 1, 26, "2|d", ""}},
 		},
 		"a row of another width is bad, and the next one is read": {
 			"a.csv", "a,b\n1\n1,2\n1,2,3\n",
-			[]told{
-				{2, 1, 6, "1", "the row wants 2 columns, as the first one has, got 1"},
+			[]parsed{
+				{2, 1, 6, "1", "expected 2 columns as in the first row, got 1"},
 				{3, 1, 10, "1|2", ""},
-				{4, 1, 16, "1|2|3", "the row wants 2 columns, as the first one has, got 3"},
+				{4, 1, 16, "1|2|3", "expected 2 columns as in the first row, got 3"},
 			},
 		},
 		"a quote inside a bare cell makes its row bad alone": {
 			"a.csv", "a,b\n5\" disk,x\n1,2\n",
-			[]told{{2, 1, 14, "", errBareQuote.Error()}, {3, 1, 18, "1|2", ""}},
+			[]parsed{{2, 1, 14, "", errBareQuote.Error()}, {3, 1, 18, "1|2", ""}},
 		},
 		"what follows a closing quote is bad": {
 			"a.csv", "a,b\n\"1\"x,2\n1,2\n",
-			[]told{{2, 1, 11, "", errAfter.Error()}, {3, 1, 15, "1|2", ""}},
+			[]parsed{{2, 1, 11, "", errAfter.Error()}, {3, 1, 15, "1|2", ""}},
 		},
 		"a quoted cell without an end is bad": {
 			"a.csv", "a,b\n1,\"2\n3,4\n",
-			[]told{{2, 2, 13, "", errUnclosed.Error()}},
+			[]parsed{{2, 2, 13, "", errUnclosed.Error()}},
 		},
 		"CRLF ends rows, quoted ones too": {
 			"a.csv", "a,b\r\n\"1\",\"2\"\r\n3,4\r\n",
-			[]told{{2, 1, 14, "1|2", ""}, {3, 1, 19, "3|4", ""}},
+			[]parsed{{2, 1, 14, "1|2", ""}, {3, 1, 19, "3|4", ""}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -132,10 +132,10 @@ func TestALineTooLongIsBadAndTheNextOneIsRead(t *testing.T) {
 
 func TestAnInputThatIsNoneIsRefusedWithASentence(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, want string }{
-		"a JSON array":          {"a.json", " [{}]", "a.json is one JSON array; an import wants one object a line, as jq -c '.[]' writes them"},
-		"a CSV without a row":   {"a.csv", "", "a.csv is empty: a CSV begins with a row of field names"},
-		"a column without name": {"a.csv", "a,,b\n", `the first row of a.csv wants a different field name in each column, got "" in column 2`},
-		"a name given twice":    {"a.csv", "a,b,a\n", `the first row of a.csv wants a different field name in each column, got "a" in column 3`},
+		"a JSON array":          {"a.json", " [{}]", "a.json: expected one JSON object per line, got an array; jq -c '.[]' converts it"},
+		"a CSV without a row":   {"a.csv", "", "a.csv: expected a first row with the field names, got an empty file"},
+		"a column without name": {"a.csv", "a,,b\n", `a.csv: first row: expected a different field name in each column, got "" in column 2`},
+		"a name given twice":    {"a.csv", "a,b,a\n", `a.csv: first row: expected a different field name in each column, got "a" in column 3`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := openInput(strings.NewReader(c.text), c.file, Guess)
@@ -178,7 +178,7 @@ func TestSkippingGoesOnWhereAnEarlierRunStopped(t *testing.T) {
 			}
 			other := open()
 			at.Sum++
-			if err := other.skip(at); err == nil || !strings.Contains(err.Error(), "is not what the import began with") {
+			if err := other.skip(at); err == nil || !strings.Contains(err.Error(), "have changed since they were imported") {
 				t.Errorf("an input that begins otherwise: %v", err)
 			}
 		}
@@ -191,13 +191,13 @@ func TestSkippingPastTheEndSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = in.skip(position{Offset: 100, Line: 7})
-	if err == nil || err.Error() != "stdin ends after 3 bytes, and 100 were imported before" {
+	if err == nil || err.Error() != "stdin: expected at least 100 bytes, which were imported before, got 3" {
 		t.Errorf("error %v", err)
 	}
 }
 
-// FuzzCSV reads arbitrary bytes as CSV: no panic, every byte in exactly one
-// place, and where the standard library reads the whole of it, the same cells.
+// FuzzCSV reads arbitrary bytes as CSV. It checks that nothing panics, that every byte belongs to exactly one record,
+// and that the cells match those of the standard library if that can read the whole input.
 func FuzzCSV(f *testing.F) {
 	for _, seed := range []string{
 		"a,b\n1,2\n", "a\n\"x\ny\"\n", "a,b\n\"\"\"\",\n", "a\n\"x\"y\n", "a\n\r\n\"1\r\n2\"\r\n", "a,b\n1\n\"",
@@ -228,8 +228,8 @@ func FuzzCSV(f *testing.F) {
 		if in.offset != int64(len(text)) {
 			t.Fatalf("read to offset %d of %d", in.offset, len(text))
 		}
-		// The library drops carriage returns at line ends inside quotes, and an
-		// empty line by other rules: compare where neither is in play.
+		// The library drops carriage returns at line ends inside quotes and has other
+		// rules for empty lines: compare only inputs without either.
 		if !allGood || bytes.ContainsAny(text, "\r \t\v\f\u0085\u00a0") {
 			return
 		}
@@ -245,8 +245,8 @@ func FuzzCSV(f *testing.F) {
 	})
 }
 
-// FuzzObject reads arbitrary lines as JSON objects: what is taken is one object
-// whose members can be read and put together again.
+// FuzzObject reads arbitrary lines as JSON objects. It checks that an accepted line is one object whose members can be
+// read and joined again.
 func FuzzObject(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"a":[1,{"b":null}],"c":"\u00e9"}`, `{"a":1,"a":2}`, `[1]`, `{"a":1}x`, "{\"\xff\":1}", `{"id":3,"k":1e400}`} {
 		f.Add([]byte(seed))

@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// object checks that a line is one JSON object, as strictly as the database
-// will read it, and answers a copy of it.
+// object checks that a line is one JSON object, as strictly as the database does,
+// and returns a copy of it.
 func object(line []byte) ([]byte, error) {
 	line = bytes.TrimSpace(line)
 	d := jsontext.NewDecoder(bytes.NewReader(line))
@@ -20,25 +20,25 @@ func object(line []byte) ([]byte, error) {
 		return nil, jsonError(err)
 	}
 	if kind := value.Kind(); kind != '{' {
-		return nil, fmt.Errorf("wants a JSON object, got %s", kindName(kind))
+		return nil, fmt.Errorf("expected a JSON object, got %s", kindName(kind))
 	}
 	if int(d.InputOffset()) != len(line) {
-		return nil, fmt.Errorf("wants one JSON object, got something after it in column %d", d.InputOffset()+1)
+		return nil, fmt.Errorf("expected one JSON object, got more data at column %d", d.InputOffset()+1)
 	}
 	return bytes.Clone(value), nil
 }
 
-// jsonError is the library's error in a sentence about the line.
+// jsonError converts an error of the JSON library into one about the line.
 func jsonError(err error) error {
 	var syntactic *jsontext.SyntacticError
 	if !errors.As(err, &syntactic) {
 		return err
 	}
-	reason := "it ends too early"
+	reason := "unexpected end"
 	if syntactic.Err != nil && !strings.Contains(syntactic.Err.Error(), "EOF") {
 		reason = strings.TrimPrefix(syntactic.Err.Error(), "jsontext: ")
 	}
-	return fmt.Errorf("is no JSON: %s at column %d", reason, syntactic.ByteOffset+1)
+	return fmt.Errorf("invalid JSON: %s at column %d", reason, syntactic.ByteOffset+1)
 }
 
 func kindName(k jsontext.Kind) string {
@@ -62,7 +62,7 @@ type member struct {
 	value jsontext.Value
 }
 
-// members are an object's fields in their order; the object has been checked.
+// members returns an object's fields in order. The object must be valid.
 func members(object []byte) ([]member, error) {
 	d := jsontext.NewDecoder(bytes.NewReader(object))
 	if _, err := d.ReadToken(); err != nil {
@@ -93,26 +93,27 @@ func appendMember(dst []byte, name string, value []byte) []byte {
 	return append(dst, value...)
 }
 
-// appendQuoted appends a JSON string; text is valid UTF-8, as all input is.
+// appendQuoted appends a JSON string. Text is valid UTF-8, since all input is
+// checked.
 func appendQuoted(dst []byte, text string) []byte {
 	quoted, err := jsontext.AppendQuote(dst, text)
-	if err != nil { // not UTF-8 after all: the server would refuse it, a replacement would hide it
+	if err != nil { // a replacement character would hide invalid UTF-8
 		return append(dst, "null"...)
 	}
 	return quoted
 }
 
-// fromCells returns a row of CSV as an object. names are those of the columns in
-// the collection. A cell is read by the type of the field it goes into; an empty
-// one is no value. What cannot be a value of the type goes as the text it is, for
-// the database to refuse by the field's name. Where there is a key, each row must have it.
+// fromCells returns a row of CSV as an object. names are the columns' names in the
+// collection. A cell is converted by the type of its field; an empty cell has no
+// value. A cell that is invalid for the type is sent as text, so that the database
+// refuses it with the field's name. If there is a key, each row must have it.
 func fromCells(names, cells []string, key string, types map[string]string) ([]byte, error) {
 	dst := []byte{'{'}
 	for i, cell := range cells {
 		name := names[i]
 		if cell == "" {
 			if name == "id" && key != "" {
-				return nil, fmt.Errorf("has nothing in %s, which is the key", key)
+				return nil, fmt.Errorf("has no value in %s, which is the key", key)
 			}
 			continue
 		}
@@ -125,7 +126,7 @@ func fromCells(names, cells []string, key string, types map[string]string) ([]by
 	return append(dst, '}'), nil
 }
 
-// cellValue is the JSON of a cell for a field of a type.
+// cellValue returns the JSON of a cell for a field type.
 func cellValue(cell, fieldType string) []byte {
 	text := strings.TrimSpace(cell)
 	bare := false

@@ -11,20 +11,20 @@ import (
 	"fenec/internal/api"
 )
 
-// positions is the collection of the tenant that keeps where its imports stand,
-// there only while one runs or waits to be resumed.
+// positions is the collection of the tenant with the positions of its imports. It
+// exists only while an import is running or can be resumed.
 const positions = "fenec_imports"
 
-// position is how far an import has come.
+// position is the progress of an import.
 type position struct {
 	Offset   int64 `json:"offset"` // of the first byte not imported
-	Line     int64 `json:"line"`   // the last line done with
-	Sum      int64 `json:"sum"`    // of the bytes before Offset: the bits of a hash
+	Line     int64 `json:"line"`   // the last line that is done
+	Sum      int64 `json:"sum"`    // hash of the bytes before Offset
 	Imported int64 `json:"imported"`
 	Bad      int64 `json:"bad"`
 }
 
-// begin makes the import's position.
+// begin creates the import's position.
 func (im *importer) begin(ctx context.Context) error {
 	if err := im.state.save(im.State); err != nil {
 		return err
@@ -41,23 +41,23 @@ func (im *importer) begin(ctx context.Context) error {
 	_, err = im.Client.Insist(ctx, http.MethodPost, "/batch", append(create, row...))
 	var r *api.Refusal
 	if errors.As(err, &r) && r.Status == http.StatusConflict {
-		err = nil // an earlier try made it, and its answer was lost
+		err = nil // an earlier try created it, and its response was lost
 	}
 	if err != nil {
-		return fmt.Errorf("cannot begin: %w", err)
+		return fmt.Errorf("cannot start: %w", err)
 	}
 	im.state.Begun = true
 	return im.state.save(im.State)
 }
 
-// resume goes on where an earlier run of this import stopped.
+// resume continues where an earlier run of this import stopped.
 func (im *importer) resume(ctx context.Context) error {
 	at, found, err := im.position(ctx)
 	switch {
 	case err != nil:
 		return err
 	case !found:
-		return fmt.Errorf("%s does not know the import that %s belongs to; remove the file to begin anew", im.Target, im.State)
+		return fmt.Errorf("%s has no position for the import in state file %s; remove the file to start over", im.Target, im.State)
 	case at.Offset == 0:
 		return nil
 	}
@@ -65,7 +65,7 @@ func (im *importer) resume(ctx context.Context) error {
 	return im.in.skip(at)
 }
 
-// position asks where the import stands.
+// position reads the import's position.
 func (im *importer) position(ctx context.Context) (at position, found bool, err error) {
 	answer, err := im.query(ctx, "get "+positions+" select offset, line, sum, imported, bad where import = $1", im.state.Import)
 	var r *api.Refusal
@@ -77,7 +77,7 @@ func (im *importer) position(ctx context.Context) (at position, found bool, err 
 	}
 	var rows []position
 	if err := json.Unmarshal(answer, &rows); err != nil {
-		return at, false, fmt.Errorf("cannot read where the import stands: %w", err)
+		return at, false, fmt.Errorf("invalid position of the import: %w", err)
 	}
 	if len(rows) == 0 {
 		return at, false, nil
@@ -85,15 +85,15 @@ func (im *importer) position(ctx context.Context) (at position, found bool, err 
 	return rows[0], true, nil
 }
 
-// finish clears the position away, with its collection where it was the last
-// one, and then the state file. It may be done again.
+// finish deletes the position, drops its collection if it was the last one, and
+// removes the state file. It may be called again.
 func (im *importer) finish(ctx context.Context) error {
 	mine, err := statement("del "+positions+" where import = $1", im.state.Import)
 	if err != nil {
 		return err
 	}
-	// Of the rows of other imports there must be none: one that begins meanwhile
-	// makes its collection again in the block that makes its row.
+	// The collection is dropped only if no other import has a row. An import that
+	// starts meanwhile creates the collection again in the block with its row.
 	others, err := statement("del " + positions + " require 0")
 	if err != nil {
 		return err
@@ -111,12 +111,12 @@ func (im *importer) finish(ctx context.Context) error {
 		err = nil // gone already
 	}
 	if err != nil {
-		return fmt.Errorf("the import is done, but its position is not cleared away: %w", err)
+		return fmt.Errorf("every line is imported, but the position was not deleted: %w", err)
 	}
 	return im.state.remove(im.State)
 }
 
-// dropEmpty drops the collection unless it has documents, and reports whether it
+// dropEmpty drops the collection if it has no documents, and reports whether it
 // did.
 func (im *importer) dropEmpty(ctx context.Context) (bool, error) {
 	empty, err := statement("del " + im.Collection + " require 0")
@@ -135,10 +135,10 @@ func (im *importer) dropEmpty(ctx context.Context) (bool, error) {
 	case errors.As(err, &r) && (r.Status == http.StatusPreconditionFailed || r.Status == http.StatusNotFound):
 		return false, nil // it is in use, or gone already
 	}
-	return false, fmt.Errorf("nothing was imported, and the collection %s made for it is not dropped: %w", im.Collection, err)
+	return false, fmt.Errorf("nothing was imported, and the collection %s created for it was not dropped: %w", im.Collection, err)
 }
 
-// describe answers the collection's fields and their types.
+// describe returns the collection's fields and their types.
 func (im *importer) describe(ctx context.Context) (map[string]string, error) {
 	answer, err := im.query(ctx, "describe "+im.Collection)
 	if err != nil {
@@ -149,7 +149,7 @@ func (im *importer) describe(ctx context.Context) (map[string]string, error) {
 		Type  string `json:"type"`
 	}
 	if err := json.Unmarshal(answer, &rows); err != nil {
-		return nil, fmt.Errorf("cannot read the fields of %s: %w", im.Collection, err)
+		return nil, fmt.Errorf("invalid description of %s: %w", im.Collection, err)
 	}
 	types := make(map[string]string, len(rows))
 	for _, r := range rows {
@@ -167,7 +167,7 @@ func (im *importer) query(ctx context.Context, text string, params ...any) ([]by
 	return im.Client.Insist(ctx, http.MethodPost, "/query", body)
 }
 
-// statement is a body of /query, which is a line of /batch too.
+// statement returns a body of /query, which is also a line of /batch.
 func statement(text string, params ...any) ([]byte, error) {
 	body, err := json.Marshal(struct {
 		Query  string `json:"query"`

@@ -11,19 +11,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// state is what an import keeps beside its input: which import it is. Where it
-// stands is kept by the tenant.
+// state is what the state file holds. It identifies an import; the position is in
+// the tenant.
 type state struct {
-	Import     string `json:"import"` // the position row's name
+	Import     string `json:"import"` // the key of the position row
 	Target     string `json:"target"`
 	Collection string `json:"collection"`
-	Created    bool   `json:"created"` // this import makes the collection
+	Created    bool   `json:"created"` // this import creates the collection
 	Begun      bool   `json:"begun"`   // the tenant has the position row
-	Done       bool   `json:"done"`    // every line is imported; what is left is clearing up
+	Done       bool   `json:"done"`    // every line is imported; only the cleanup is left
 }
 
-// loadState reads the state of an earlier run, or begins one where there is no
-// file. It refuses the file of another import.
+// loadState reads the state of an earlier run, or returns a new one if the file
+// does not exist. It refuses the state of another import.
 func loadState(path, target, collection string) (*state, error) {
 	fresh := &state{Import: rand.Text(), Target: target, Collection: collection}
 	if path == "" {
@@ -34,11 +34,11 @@ func loadState(path, target, collection string) (*state, error) {
 		return fresh, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the state file cannot be read: %w", err)
+		return nil, fmt.Errorf("read the state file: %w", err)
 	}
 	var s state
 	if err := json.Unmarshal(content, &s); err != nil || s.Import == "" {
-		return nil, fmt.Errorf("%s is no state file of an import", path)
+		return nil, fmt.Errorf("%s is not a state file of an import; name another with --state", path)
 	}
 	if s.Target != target || s.Collection != collection {
 		return nil, fmt.Errorf("%s belongs to an unfinished import into %s of %s; finish that one, or remove the file to forget it", path, s.Collection, s.Target)
@@ -46,7 +46,8 @@ func loadState(path, target, collection string) (*state, error) {
 	return &s, nil
 }
 
-// save writes the state by rename, so that a reader finds the old one or the new.
+// save replaces the state file by a rename, so that a reader finds either the old
+// state or the new one.
 func (s *state) save(path string) error {
 	if path == "" {
 		return nil
@@ -57,10 +58,10 @@ func (s *state) save(path string) error {
 	}
 	side := path + ".tmp"
 	if err := writeSynced(side, append(content, '\n')); err != nil {
-		return fmt.Errorf("the state file cannot be written (--state names another): %w", err)
+		return fmt.Errorf("write the state file (use --state for another path): %w", err)
 	}
 	if err := os.Rename(side, path); err != nil {
-		return fmt.Errorf("the state file cannot be written (--state names another): %w", err)
+		return fmt.Errorf("write the state file (use --state for another path): %w", err)
 	}
 	return nil
 }
@@ -74,13 +75,13 @@ func writeSynced(path string, content []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// remove forgets the import.
+// remove removes the state file.
 func (s *state) remove(path string) error {
 	if path == "" {
 		return nil
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the state file cannot be removed: %w", err)
+		return fmt.Errorf("remove the state file: %w", err)
 	}
 	return nil
 }

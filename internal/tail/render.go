@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// renderer makes a change a line that a person reads. Two changes of one block have the same time, so it is left out
-// where it is that of the line above.
+// renderer formats a change as a readable line. Changes of one block have the same
+// time, which is printed only on the first of consecutive lines.
 type renderer struct {
 	at int64
 }
@@ -35,7 +35,7 @@ func (r *renderer) render(lines []byte) ([]byte, error) {
 	for line := range bytes.Lines(lines) {
 		var c change
 		if err := json.Unmarshal(line, &c); err != nil {
-			return nil, fmt.Errorf("a line of the answer is no change: %q", bytes.TrimSpace(line))
+			return nil, fmt.Errorf("invalid change in the response: %q", bytes.TrimSpace(line))
 		}
 		when := time.UnixMilli(c.At).Format(timeFormat)
 		if c.At == r.at {
@@ -55,7 +55,8 @@ func (r *renderer) render(lines []byte) ([]byte, error) {
 	return out, nil
 }
 
-// visible is text with what would steer a terminal, or turn the line around, written as an escape.
+// visible returns text with characters escaped that would control a terminal or
+// reverse the direction of the line.
 func visible(text string) string {
 	var out []byte
 	for i := 0; i < len(text); {

@@ -1,4 +1,5 @@
-// Package tail follows a tenant's changes over HTTP and prints them as they land: what `fenec tail` is beside its flags.
+// Package tail follows a tenant's changes over HTTP and prints them as they land. It implements `fenec tail` except for
+// its flags.
 //
 // Run works on its caller's goroutine and starts none.
 package tail
@@ -16,27 +17,28 @@ import (
 	"fenec/internal/api"
 )
 
-// Wait is how long one request waits for a change; a router adds it to the time it gives the node.
+// Wait is how long one request waits for a change. A router adds it to the timeout of the node.
 const Wait = 25 * time.Second
 
-// Options say what is followed, and how it is printed.
+// Options set what is followed and how it is printed.
 type Options struct {
 	Client *api.Client
 	Out    io.Writer
-	// Since is the change to begin behind, where From is set; otherwise it is the last one now, or a consumer's cursor.
+	// Since is the change to start after, if From is set. Otherwise tail starts after the last change now, or at the
+	// consumer's cursor.
 	Since uint64
 	From  bool
-	// Consumer is the name of a cursor that the tenant keeps, made where there is none. It moves once what is before it
-	// has been printed.
+	// Consumer is the name of a cursor that the tenant stores. It is created if it does not exist, and moves after the
+	// changes before it have been printed.
 	Consumer string
-	// Once ends behind the last change there is instead of waiting for more.
+	// Once ends after the last change instead of waiting for more.
 	Once bool
-	// Text prints for people rather than the lines as they come.
+	// Text prints readable lines instead of the JSON lines.
 	Text bool
 }
 
-// Run prints changes until ctx ends, which is no error, or without any more where Once is set. It answers the change
-// that it stands behind: whoever begins there misses nothing and sees nothing twice. That is known where known is.
+// Run prints changes until ctx ends, which is not an error, or with Once until the last change. It returns the last
+// change it has printed: a run that starts after it misses no change and repeats none. It is valid if known is true.
 func Run(ctx context.Context, o Options) (next uint64, known bool, err error) {
 	t := tailer{Options: o, ctx: ctx}
 	err = t.begin()
@@ -54,7 +56,7 @@ type tailer struct {
 	ctx     context.Context
 	next    uint64
 	known   bool
-	history string // that next is of
+	history string // of next
 	done    bool
 	text    renderer
 }
@@ -79,7 +81,7 @@ func cursor(since uint64) []byte {
 	return append(strconv.AppendUint([]byte(`{"since":`), since, 10), '}')
 }
 
-// page prints the next changes and moves the cursor behind them.
+// page prints the next changes and moves the cursor after them.
 func (t *tailer) page() error {
 	query := url.Values{}
 	switch {
@@ -88,7 +90,7 @@ func (t *tailer) page() error {
 	case t.Consumer != "":
 		query.Set("consumer", t.Consumer)
 	}
-	if !t.Once && (t.known || t.Consumer != "") { // else the cursor is what is asked for
+	if !t.Once && (t.known || t.Consumer != "") { // otherwise this request only reads the cursor
 		query.Set("wait", strconv.FormatInt(Wait.Milliseconds(), 10))
 	}
 	a, err := t.send("GET", "/_changes?"+query.Encode(), nil)
@@ -97,10 +99,10 @@ func (t *tailer) page() error {
 	}
 	next, err := strconv.ParseUint(a.Header.Get("Fenec-Next"), 10, 64)
 	if err != nil {
-		return errors.New("the answer names no cursor to go on from: is that the URL of a tenant?")
+		return errors.New("response without a Fenec-Next header: check that the URL is that of a tenant")
 	}
 	if err := t.print(a.Body); err != nil {
-		return fmt.Errorf("the changes cannot be written: %w", err)
+		return fmt.Errorf("write the changes: %w", err)
 	}
 	moved := len(a.Body) > 0
 	t.done = t.Once && !moved
@@ -122,7 +124,8 @@ func (t *tailer) print(lines []byte) error {
 	return err
 }
 
-// send asks as long as the client's patience lasts. The history keeps a cursor from being taken for one of another.
+// send sends a request and retries it for the client's patience. With the history, the server refuses a cursor of
+// another history.
 func (t *tailer) send(method, path string, body []byte) (api.Answer, error) {
 	r := api.Request{Method: method, Path: path, Body: body}
 	if t.history != "" {

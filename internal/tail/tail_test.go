@@ -21,14 +21,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// tenant is a server with changes that are all the same, and a list of what it was asked.
+// tenant is a server with changes that are all the same, and a list of its requests.
 type tenant struct {
 	mu     sync.Mutex
 	end    uint64 // the last change there is
 	page   uint64 // changes a page
-	fails  int    // requests to answer 503 first
+	fails  int    // requests that fail with 503 first
 	asked  []string
-	landed chan struct{} // closed as there is one more, where a page waits
+	landed chan struct{} // closed at the next change, for a page that waits
 }
 
 func serve(t *testing.T, s *tenant) *api.Client {
@@ -96,7 +96,7 @@ func TestOnceEndsBehindTheLastChange(t *testing.T) {
 	var out bytes.Buffer
 	next, known, err := Run(t.Context(), Options{Client: serve(t, s), Out: &out, From: true, Since: 1, Once: true})
 	if next != 5 || !known || err != nil {
-		t.Errorf("it stands behind %d, %v, %v", next, known, err)
+		t.Errorf("next is %d, %v, %v", next, known, err)
 	}
 	if want := line(2) + "\n" + line(3) + "\n" + line(4) + "\n" + line(5) + "\n"; out.String() != want {
 		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
@@ -116,7 +116,7 @@ func TestAConsumerMovesBehindWhatIsPrinted(t *testing.T) {
 	full := errors.New("no space")
 	_, _, err := Run(t.Context(), Options{Client: serve(t, s), Out: failing{full}, Consumer: "k", From: true, Since: 3, Once: true})
 	if !errors.Is(err, full) {
-		t.Errorf("what cannot be printed: %v", err)
+		t.Errorf("an output that fails: %v", err)
 	}
 	s.wantAsked(t, `POST /_changes/consumers/k {"since":3}`, "GET /_changes?consumer=k") // and no commit
 }
@@ -134,7 +134,7 @@ func TestItWaitsUntilItIsToldToEnd(t *testing.T) {
 	go func() {
 		next, _, err := Run(ctx, Options{Client: serve(t, s), Out: lines(printed)})
 		if next < 6 {
-			err = fmt.Errorf("it stands behind %d", next)
+			err = fmt.Errorf("next is %d", next)
 		}
 		ended <- err
 	}()
@@ -167,7 +167,7 @@ func TestWhatIsNoTenantIsToldSo(t *testing.T) {
 		body   string
 		want   string
 	}{
-		"a web page":           {200, "<html>", "the answer names no cursor to go on from: is that the URL of a tenant?"},
+		"a web page":           {200, "<html>", "response without a Fenec-Next header: check that the URL is that of a tenant"},
 		"a cursor that's gone": {410, `{"error":"too old","since":7}`, "consumer k is too far behind: too old"},
 		"another tenant's":     {409, `{"error":"not of here"}`, "not of here"},
 	} {
@@ -206,7 +206,7 @@ func TestLinesForPeople(t *testing.T) {
 		t.Errorf("got %v\n%s\nwant\n%s", err, got, want)
 	}
 	if _, err := r.render([]byte("<html>\n")); err == nil {
-		t.Error("what is no change is printed")
+		t.Error("an invalid change is printed")
 	}
 }
 
