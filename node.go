@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"runtime/debug"
+
 	"github.com/urfave/cli/v2"
 
 	"fenec/node"
@@ -32,7 +35,7 @@ func nodeCommand() *cli.Command {
 	flags = append(flags,
 		value("sync", "250", "How long an answered write may stay off the disk: always (none), `MS` milliseconds, or off (until the tenant closes)."),
 		value("idle-close", "300", "Close a tenant after this `TIME` without a request. 0 is never."),
-		value("max-memory", "0", "Past this many `MIB` held by open tenants, close idle ones first. 0 is no limit."),
+		value("max-memory", "0", "Past this many `MIB` held by open tenants and for requests, close idle tenants first. 0 is no limit."),
 		value("max-connections", "1024", "Past this `NUMBER` of connections, or of those there are descriptors for, answer 503."),
 		value("http-max-streams", "1024", "Past this `NUMBER` of live queries open, answer 503. They are not among --max-connections."),
 		value("changes", "4096", "Past this `NUMBER` of changes that a live query is behind, send it its rows anew."),
@@ -104,10 +107,17 @@ func nodeConfig(c *cli.Context) (config node.Config, address string, err error) 
 	return config, address, noArguments(c)
 }
 
+// boundedGC is how much the heap of a node with --max-memory grows between two collections, in percent, so that what is
+// counted is not half of what the process holds. GOGC has precedence.
+const boundedGC = 50
+
 func runNode(c *cli.Context) error {
 	config, address, err := nodeConfig(c)
 	if err != nil {
 		return err
+	}
+	if config.MaxMemory > 0 && os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(boundedGC)
 	}
 	return serveOne(c, "node", address, config.Drain, func(log serverLog) (service, error) {
 		config.Log, config.LogLost = log.Logger, log.lines.lost.Load

@@ -124,7 +124,7 @@ func (db *DB) stageBatch(ctx context.Context, o *Once, parsed []*statement, sts 
 		results[i].Seq, results[i].History = db.seq, db.historyText
 	}
 	if o != nil {
-		if err := db.tx.keep(o, results); err != nil {
+		if err := db.tx.keepWithin(query.AccountOf(ctx), o, results); err != nil {
 			return nil, nil, -1, 0, err
 		}
 	}
@@ -143,8 +143,12 @@ func (db *DB) runAllLocked(ctx context.Context, now time.Time, parsed []*stateme
 		began := steady()
 		env := query.Env{Ctx: ctx, Params: sts[i].Params, Now: now, Account: account}
 		account.MostAnswer = max(1, MaxBatchAnswer-answers)
+		held := account.Held()
 		results[i], err = db.runLocked(s, &env, state, nil)
 		answers += len(results[i].Body)
+		if err == nil { // a short answer is not counted by its statement, and there may be many
+			err = account.Hold(int64(cap(results[i].Body))-(account.Held()-held), "answering")
+		}
 		db.ran(ctx, s, began, &results[i], err)
 		if err != nil {
 			return nil, i, ofBatch(err)

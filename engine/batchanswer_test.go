@@ -72,6 +72,16 @@ func TestABatchHoldsOneAccount(t *testing.T) {
 		t.Errorf("%d bytes stay counted: %v", a.Held(), err)
 	}
 	a.Settle(0)
+	short := strings.Split(strings.Repeat("get c where n < 5 select n\n", 4999)+"get c where n < 5 select n", "\n")
+	results, _, err := db.Batch(ctx, statements1(short...))
+	took := int64(0)
+	for i := range results {
+		took += int64(cap(results[i].Body))
+	}
+	if err != nil || a.Held() < took || a.Held() > took+5000*1<<10 {
+		t.Errorf("%d bytes are counted of short answers that take %d: %v", a.Held(), took, err)
+	}
+	a.Settle(0)
 	long := "get c where n in [0" + strings.Repeat(",1", 10_000) + "] select n"
 	for _, run := range []func() error{
 		func() error { _, err := db.Exec(ctx, Statement{Text: long}, nil); return err },

@@ -6,6 +6,7 @@ import (
 
 	"fenec/engine/doc"
 	"fenec/engine/fail"
+	"fenec/engine/query"
 )
 
 // keysName is the collection of the writes that ran under a key.
@@ -102,6 +103,20 @@ func (x *tx) keep(o *Once, results []Result) error {
 		return err
 	}
 	return x.Put(keysName, row)
+}
+
+// keepWithin is keep of the answer of a batch, which is made a second time for it, and counted in the account as it is.
+func (x *tx) keepWithin(account *query.Account, o *Once, results []Result) error {
+	made := int64(0)
+	for i := range results {
+		made += int64(len(results[i].Body))
+	}
+	held := account.Held()
+	defer account.Return(held)
+	if err := account.Hold(2*made, "keeping its answer"); err != nil { // as an answer, and as a document
+		return err
+	}
+	return x.keep(o, results)
 }
 
 func keyDocument(id int64, now time.Time, o *Once, k *Kept) (doc.Document, error) {

@@ -11,6 +11,13 @@ import (
 // files of compactions and images. Compactions beyond one at a time have one more each.
 const reservedDescriptors = 24
 
+const (
+	// answerMemory is what statements that run and answers that wait for their clients take together, in bytes, where
+	// --max-memory leaves as much; leastAnswerMemory is what they have however small that is: twice the longest document.
+	answerMemory      = 1 << 30
+	leastAnswerMemory = 2 * http1.MaxBody
+)
+
 // leastShare is what connections and open tenants have at least, however few descriptors there are.
 const leastShare = 4
 
@@ -27,11 +34,12 @@ type budget struct {
 	files  atomic.Int64 // bytes of their files, likewise
 	dead   atomic.Int64 // those of the files that a compact would take off
 
-	bodies *http1.Budget // of requests
+	bodies  *http1.Budget // of requests
+	answers *http1.Budget // of statements that run, and answers, events and pages that wait for their clients
 }
 
-// held is how many bytes the node holds: the open tenants, and what has come of requests.
-func (b *budget) held() int64 { return b.memory.Load() + b.bodies.Used() }
+// held is how many bytes the node holds: the open tenants, what has come of requests, and what is being answered.
+func (b *budget) held() int64 { return b.memory.Load() + b.bodies.Used() + b.answers.Used() }
 
 // count puts what a tenant holds in the place of what it held when last measured.
 func (b *budget) count(t *tenant, memory, file, dead int64) {
@@ -40,11 +48,11 @@ func (b *budget) count(t *tenant, memory, file, dead int64) {
 	b.dead.Add(dead - t.dead.Swap(dead))
 }
 
-// share is what one use of memory may take beside the open tenants: most, or a quarter of --max-memory where that is less,
-// but always the longest body.
-func (c *Config) share(most int64) int64 {
+// share is what one use of memory may take beside the open tenants: most, or a part of --max-memory if that is less, but
+// never less than least.
+func (c *Config) share(most, part, least int64) int64 {
 	if c.MaxMemory > 0 {
-		most = min(most, max(c.MaxMemory/4, http1.MaxBody))
+		most = min(most, max(c.MaxMemory/part, least))
 	}
 	return most
 }
@@ -68,7 +76,8 @@ func newBudget(c Config) budget {
 		tenants:     max(free-connections-streams, leastShare),
 		refusals:    refusals,
 		ceiling:     c.MaxMemory,
-		bodies:      http1.NewBudget(c.share(http1.BodyMemory)),
+		bodies:      http1.NewBudget(c.share(http1.BodyMemory, 4, http1.MaxBody)),
+		answers:     http1.NewBudget(c.share(answerMemory, 2, leastAnswerMemory)),
 	}
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"strconv"
 	"sync"
 
@@ -34,6 +35,11 @@ type call struct {
 	values []byte      // what parameters point into where the request's own bytes do not do
 	levels []level     // of lookup
 	clauses
+
+	account query.Account // of what the request's statements hold and answer
+	counted query.Accounted
+	pieces  int64 // bytes of an answer that is none of Answer.Body
+	kept    bool  // what the answer takes is held until it is sent
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -41,11 +47,13 @@ var calls = sync.Pool{New: func() any { return new(call) }}
 func newCall(n *Node, r *http1.Request) *call {
 	c := calls.Get().(*call)
 	c.node, c.request = n, r
+	c.account = n.newAccount()
 	return c
 }
 
 // free gives the call back; nothing of the request may be used through it any more.
 func (c *call) free() {
+	c.account.Settle(0)
 	clear(c.params)
 	*c = call{text: kept(c.text), values: kept(c.values), params: c.params[:0], clauses: c.clauses.emptied()}
 	if cap(c.params) > keptParams {
@@ -59,6 +67,12 @@ func kept(b []byte) []byte {
 		return nil
 	}
 	return b[:0]
+}
+
+// context is the request's, with the account of the call.
+func (c *call) context() context.Context {
+	c.counted = query.Accounted{Context: c.request.Context(), Account: &c.account}
+	return &c.counted
 }
 
 // param appends a value and answers its place, from 1.

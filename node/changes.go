@@ -9,6 +9,7 @@ import (
 	"fenec/engine"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
+	"fenec/engine/query"
 	"fenec/internal/http1"
 	"fenec/replication"
 )
@@ -42,16 +43,29 @@ func (c *call) changes() http1.Answer {
 	if err != nil {
 		return c.answerCursor(err)
 	}
-	p := page{feed: c.tenant.feed, next: q.since, body: c.request.Scratch(), limit: q.limit, names: c.tenant.feed.Names()}
-	if err := c.fill(&p, q.wait); err != nil {
+	a, err := c.answered(func() (http1.Answer, error) { return c.onePage(&q) })
+	if err != nil {
 		return c.answerCursor(err)
+	}
+	return a
+}
+
+// onePage is the page of changes that is asked for.
+func (c *call) onePage(q *changesQuery) (http1.Answer, error) {
+	p := page{
+		feed: c.tenant.feed, next: q.since, body: c.request.Scratch(), limit: q.limit, names: c.tenant.feed.Names(),
+		account: &c.account,
+	}
+	p.roof = cap(p.body)
+	if err := c.fill(&p, q.wait); err != nil {
+		return http1.Answer{}, err
 	}
 	headers := withType(positionHeaders(c.tenant.db.Position()), ndjson)
 	if err := c.tenant.feed.CoverHistory(); err != nil { // which the cursor on this page is of
-		return c.answerCursor(err)
+		return http1.Answer{}, err
 	}
 	headers = append(headers, http1.Header{Name: nextName, Value: strconv.AppendUint(nil, p.next, 10)})
-	return http1.Answer{Status: 200, Headers: headers, Body: p.body}
+	return http1.Answer{Status: 200, Headers: headers, Body: p.body}, nil
 }
 
 var (
@@ -199,6 +213,9 @@ type page struct {
 	limit  int
 	names  *replication.Names
 	blocks []replication.Block
+
+	account *query.Account // of body
+	roof    int            // bytes that body may have without being counted anew
 }
 
 // read adds what there is behind the page, whole blocks as far as they fit. Only of a block that alone would not fit, a
@@ -234,6 +251,7 @@ func (p *page) add(b replication.Block) (more bool, err error) {
 		default:
 			p.body = appendChange(p.body, one, schema, seq, at)
 			p.lines++
+			return p.count()
 		}
 		return nil
 	})
@@ -241,6 +259,8 @@ func (p *page) add(b replication.Block) (more bool, err error) {
 	case err == nil:
 		p.next = b.After
 		return true, nil
+	case lines > 0 && (fail.KindOf(err) == fail.Busy || fail.KindOf(err) == fail.TooLarge): // what there is room for is a page
+		p.lines, p.body = lines, bytes.Clone(p.body[:length])
 	case !errors.Is(err, errFull):
 		return false, err
 	case lines > 0:
@@ -249,6 +269,16 @@ func (p *page) add(b replication.Block) (more bool, err error) {
 		p.next = seq - 1
 	}
 	return false, nil
+}
+
+// count counts what the page has grown by.
+func (p *page) count() error {
+	if len(p.body) <= p.roof {
+		return nil
+	}
+	more := cap(p.body) - p.roof
+	p.roof = cap(p.body)
+	return p.account.Hold(int64(more), "listing changes")
 }
 
 var errFull = errors.New("the page is full")

@@ -97,7 +97,7 @@ func (c *call) lastRun(run attempt) (http1.Answer, error) {
 
 // execClaim is exec of a statement that may be held.
 func (c *call) execClaim(st engine.Statement, answer func(*call, *engine.Result) http1.Answer) (http1.Answer, error) {
-	db, ctx := c.tenant.db, claimant{c.request.Context(), c.request}
+	db, ctx := c.tenant.db, claimant{c.context(), c.request}
 	waits, _, err := db.Claim([]engine.Statement{st})
 	if err != nil {
 		return http1.Answer{}, err
@@ -131,12 +131,12 @@ func (c *call) execClaim(st engine.Statement, answer func(*call, *engine.Result)
 
 // execBatchClaim is execBatch of statements that may be held.
 func (c *call) execBatchClaim(statements []engine.Statement) (a http1.Answer, completed, at int, err error) {
-	db, ctx := c.tenant.db, claimant{c.request.Context(), c.request}
+	db, ctx := c.tenant.db, claimant{c.context(), c.request}
 	waits, at, err := db.Claim(statements)
 	if err != nil {
 		return http1.Answer{}, 0, at, err
 	}
-	o, err := c.once(c.answerBatch)
+	o, err := c.once(keptBatch)
 	if err != nil {
 		return http1.Answer{}, 0, -1, err
 	}

@@ -3,6 +3,7 @@ package node
 import (
 	"fenec/engine"
 	"fenec/engine/fail"
+	"fenec/engine/query"
 	"fenec/internal/http1"
 )
 
@@ -37,13 +38,16 @@ func (c *call) openStream() (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{node: c.node, tenant: c.tenant, feed: c.tenant.feed, ctx: c.request.Context(), shape: shape, request: c.request.ID}
+	s := &stream{node: c.node, tenant: c.tenant, feed: c.tenant.feed, shape: shape, request: c.request.ID}
+	s.account, s.room.budget = c.node.newAccount(), c.node.budget.answers
+	s.ctx = &query.Accounted{Context: c.request.Context(), Account: &s.account}
 	if err := s.open(); err != nil {
 		return nil, err
 	}
 	resumes, err := c.mayResume()
 	if err == nil {
-		err = s.begin(c.cursor.seq, resumes)
+		err = c.node.inRoom(&s.account, c.done, func() error { return s.begin(c.cursor.seq, resumes) })
+		s.keep(s.event)
 	}
 	if err != nil {
 		s.close()
@@ -78,6 +82,8 @@ func (s *stream) open() error {
 
 // close ends what open began.
 func (s *stream) close() {
+	s.letGo()
+	s.account.Settle(0)
 	s.tenant.streams.letGo(s.shape)
 	s.node.release(s.tenant)
 	s.node.streaming.Add(-1)
@@ -91,7 +97,7 @@ func (s *stream) begin(since uint64, resumes bool) error {
 		s.collection = s.feed.Collection(s.shape.collection, v.Seq)
 		if resumes && s.canFollow(v, since) {
 			s.seq, s.history, s.event = since, v.HistoryAt(since), nil
-			return s.shape.in(v).check()
+			return s.shape.in(v, &s.account).check()
 		}
 		return s.seed(v)
 	})

@@ -47,6 +47,8 @@ func newMetrics(n *Node) *metricSet {
 	gauge("fenec_log_lines_lost_total", func() float64 { return float64(n.config.LogLost()) })
 	gauge("fenec_body_bytes", func() float64 { return float64(n.budget.bodies.Used()) })
 	gauge("fenec_body_max_bytes", func() float64 { return float64(n.budget.bodies.Max()) })
+	gauge("fenec_answer_bytes", func() float64 { return float64(n.budget.answers.Used()) })
+	gauge("fenec_answer_max_bytes", func() float64 { return float64(n.budget.answers.Max()) })
 	gauge("fenec_requests_waiting", func() float64 { return float64(n.waiting.Load()) })
 	gauge("fenec_streams", func() float64 { return float64(n.streaming.Load()) })
 	gauge("fenec_streams_max", func() float64 { return float64(n.budget.streams) })

@@ -54,7 +54,11 @@ func (c *call) once(answer func(results []engine.Result) http1.Answer) (o *engin
 // exec runs a statement and makes its answer, under the request's key where it has one. What answer makes of a write's
 // result is what the engine keeps, so it is of the result alone.
 func (c *call) exec(st engine.Statement, answer func(*call, *engine.Result) http1.Answer) (http1.Answer, error) {
-	ctx, scratch := c.request.Context(), c.request.Scratch()
+	return c.answered(func() (http1.Answer, error) { return c.run(st, answer) })
+}
+
+func (c *call) run(st engine.Statement, answer func(*call, *engine.Result) http1.Answer) (http1.Answer, error) {
+	ctx, scratch := c.context(), c.request.Scratch()
 	if c.holds() {
 		return c.execClaim(st, answer)
 	}
@@ -87,13 +91,24 @@ func (c *call) onceOne(answer func(*call, *engine.Result) http1.Answer) (*engine
 // execBatch is exec of a batch. Where it fails, results are of the statements that stand, and at is the one at fault,
 // -1 where that is the key.
 func (c *call) execBatch(statements []engine.Statement) (a http1.Answer, completed, at int, err error) {
-	ctx := c.request.Context()
+	c.answered(func() (http1.Answer, error) {
+		a, completed, at, err = c.runBatch(statements)
+		if completed > 0 { // it cannot run again
+			return a, nil
+		}
+		return a, err
+	})
+	return a, completed, at, err
+}
+
+func (c *call) runBatch(statements []engine.Statement) (a http1.Answer, completed, at int, err error) {
+	ctx := c.context()
 	if c.holds() {
 		return c.execBatchClaim(statements)
 	}
 	var results []engine.Result
 	if c.keyed {
-		o, err := c.once(c.answerBatch)
+		o, err := c.once(keptBatch)
 		if err != nil {
 			return http1.Answer{}, 0, -1, err
 		}

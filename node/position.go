@@ -194,7 +194,7 @@ func (c *call) judge(statements ...engine.Statement) (at int, err error) {
 		return 0, nil
 	}
 	for i, st := range statements {
-		if writes, err := c.tenant.db.Writes(c.request.Context(), st.Text); err != nil {
+		if writes, err := c.tenant.db.Writes(c.context(), st.Text); err != nil {
 			return 0, nil
 		} else if writes {
 			return i, c.mayWrite()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"unsafe"
 
 	"fenec/engine"
 	"fenec/engine/doc"
@@ -106,29 +107,95 @@ var newline = []byte("\n")
 
 // answerBatch is `{"ok": n, "results": [...]}`. Where a statement wrote, the headers say where that left the tenant.
 func (c *call) answerBatch(results []engine.Result) http1.Answer {
-	a := http1.Answer{Status: 200, Headers: http1.JSON}
-	body := appendNumber(append(c.request.Scratch(), '{'), "ok", int64(len(results)))
-	body = append(body, `,"results":[`...)
-	for i := range results {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = appendBatchResult(body, &results[i])
-		if results[i].Wrote || c.marked {
-			a.Headers = writeHeaders(&results[i])
-		}
+	a := http1.Answer{Status: 200, Headers: c.batchHeaders(results)}
+	b := batchAnswer{results: results}
+	length := b.length()
+	if length <= query.Uncounted {
+		a.Body = b.appendTo(c.request.Grow(length))
+		return a
 	}
-	a.Body = append(body, "]}"...)
+	c.pieces = int64(cap(results)) * int64(unsafe.Sizeof(results[0]))
+	for i := range results {
+		c.pieces += int64(cap(results[i].Body))
+	}
+	a.Length, a.Stream = int64(length), (&batchAnswer{results: results}).writeTo
 	return a
 }
 
-// appendBatchResult appends a result as /batch answers it: an object whatever the statement, the rows of one under "rows".
-func appendBatchResult(dst []byte, res *engine.Result) []byte {
-	if res.Kind != query.Rows {
-		return appendResult(dst, res)
+// keptBatch is the answer of a batch as it is kept under a key.
+func keptBatch(results []engine.Result) http1.Answer {
+	b := batchAnswer{results: results}
+	return http1.Answer{Status: 200, Body: b.appendTo(make([]byte, 0, b.length()))}
+}
+
+// batchHeaders say where the batch left the tenant if it wrote, or the request asks.
+func (c *call) batchHeaders(results []engine.Result) []http1.Header {
+	for i := len(results) - 1; i >= 0; i-- {
+		if results[i].Wrote || c.marked {
+			return writeHeaders(&results[i])
+		}
 	}
-	dst = append(dst, `{"rows":`...)
-	return append(append(dst, res.Body...), '}')
+	return http1.JSON
+}
+
+// batchAnswer is the answer of a batch, written in pieces: the rows of its results are not copied.
+type batchAnswer struct {
+	results []engine.Result
+	scratch []byte
+}
+
+var (
+	batchRows = []byte(`{"rows":`)
+	batchEnd  = []byte("]}")
+	objectEnd = []byte("}")
+)
+
+func (b *batchAnswer) length() (n int) {
+	b.write(func(p []byte) error { n += len(p); return nil })
+	return n
+}
+
+func (b *batchAnswer) appendTo(dst []byte) []byte {
+	b.write(func(p []byte) error { dst = append(dst, p...); return nil })
+	return dst
+}
+
+func (b *batchAnswer) writeTo(w *http1.Writer) error {
+	return b.write(func(p []byte) error { _, err := w.Write(p); return err })
+}
+
+// write calls piece with each part of the answer, until that fails.
+func (b *batchAnswer) write(piece func([]byte) error) error {
+	b.scratch = appendNumber(append(b.scratch[:0], '{'), "ok", int64(len(b.results)))
+	err := piece(append(b.scratch, `,"results":[`...))
+	for i := range b.results {
+		if i > 0 && err == nil {
+			err = piece(comma)
+		}
+		if err == nil {
+			err = b.writeResult(&b.results[i], piece)
+		}
+	}
+	if err == nil {
+		err = piece(batchEnd)
+	}
+	return err
+}
+
+// writeResult writes a result as /batch answers it: an object whatever the statement, the rows of one under "rows".
+func (b *batchAnswer) writeResult(res *engine.Result, piece func([]byte) error) error {
+	if res.Kind != query.Rows {
+		b.scratch = appendResult(b.scratch[:0], res)
+		return piece(b.scratch)
+	}
+	err := piece(batchRows)
+	if err == nil {
+		err = piece(res.Body)
+	}
+	if err == nil {
+		err = piece(objectEnd)
+	}
+	return err
 }
 
 // failedBatch says at which statement a batch failed, counted from 0, and how many before it stand: none, but where a

@@ -259,7 +259,7 @@ func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
 	if err := c.begin(where); err != nil {
 		return n.answerError(r, err)
 	}
-	return where.serve(c)
+	return c.heldUntilSent(where.serve(c))
 }
 
 // misfit answers a request that would be refused whatever its tenant holds, or OPTIONS. That there is no such tenant comes

@@ -11,6 +11,7 @@ import (
 	"fenec/engine"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
+	"fenec/engine/query"
 	"fenec/engine/query/syntax"
 )
 
@@ -179,17 +180,29 @@ func shapeKey(text []byte, params []doc.Value) string {
 // reading is a shape being read in a view.
 type reading struct {
 	*shape
-	view   *engine.View
-	params []doc.Value // of one
+	view    *engine.View
+	params  []doc.Value    // of one
+	account *query.Account // of the event that is made
 }
 
-func (s *shape) in(v *engine.View) reading {
-	return reading{s, v, append(slices.Clip(s.params), doc.Value{})}
+func (s *shape) in(v *engine.View, account *query.Account) reading {
+	return reading{s, v, append(slices.Clip(s.params), doc.Value{}), account}
+}
+
+// run runs a query that appends to the event, all of which the account then counts.
+func (r reading) run(q *engine.Query, params []doc.Value, event []byte) (engine.Result, error) {
+	r.account.Return(0) // what there is of the event is counted with the answer
+	res, err := r.view.Run(q, params, event)
+	if err == nil {
+		r.account.Return(0)
+		err = r.account.Hold(long(int64(cap(res.Body))), "making an event")
+	}
+	return res, err
 }
 
 // appendAll appends the rows of the shape, as a list.
 func (r reading) appendAll(dst []byte) ([]byte, error) {
-	res, err := r.view.Run(r.all, r.shape.params, dst)
+	res, err := r.run(r.all, r.shape.params, dst)
 	return res.Body, err
 }
 
@@ -197,7 +210,7 @@ func (r reading) appendAll(dst []byte) ([]byte, error) {
 func (r reading) appendOne(dst []byte, id int64) (_ []byte, found bool, err error) {
 	start := len(dst)
 	r.params[len(r.params)-1] = doc.IntValue(id)
-	res, err := r.view.Run(r.one, r.params, dst)
+	res, err := r.run(r.one, r.params, dst)
 	if err != nil {
 		return dst, false, err
 	}

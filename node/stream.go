@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"time"
 
 	"fenec/engine"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
+	"fenec/engine/query"
 	"fenec/internal/http1"
 	"fenec/replication"
 )
@@ -42,6 +44,10 @@ type stream struct {
 	ids    []int64
 	event  []byte   // to be sent; nil where there is none
 	held   *advance // to be sent once what it tells is as durable as its writer is told; nil where there is none
+
+	account query.Account // of the event that is made
+	room    room          // for it
+	takes   int64         // bytes of the budget, the event until it is sent
 }
 
 // run sends events until the client leaves or the stream is to end, which the last event says why.
@@ -65,6 +71,11 @@ func (s *stream) run(out *http1.Writer) error {
 		if err == nil && !moved {
 			if err = end; err == nil && s.feed.Await(&s.waiter, settled) {
 				err = s.wait()
+			}
+		}
+		if fail.KindOf(err) == fail.Busy {
+			if err = end; err == nil {
+				err = s.awaitRoom()
 			}
 		}
 		switch {
@@ -97,6 +108,37 @@ func (s *stream) leaving() error {
 	return errLeaving(s.tenant.name)
 }
 
+// awaitRoom waits until there is room for the event that could not be made, and says meanwhile that the stream is alive.
+// Nothing is lost by that: the changes are read once there is.
+func (s *stream) awaitRoom() error {
+	ending, over := make(chan struct{}), make(chan struct{})
+	var waits sync.WaitGroup
+	waits.Go(func() {
+		defer close(ending)
+		select {
+		case <-s.node.stop:
+		case <-s.tenant.gone:
+		case <-over:
+		}
+	})
+	s.room.wait(&s.account, roomWait, ending)
+	close(over)
+	waits.Wait()
+	if time.Since(s.sentAt) < heartbeat {
+		return nil
+	}
+	return s.sendAlive()
+}
+
+// keep settles the account: what the event takes is held until it is sent.
+func (s *stream) keep(event []byte) { s.takes = s.account.Settle(long(int64(cap(event)))) }
+
+// letGo gives back what the event took.
+func (s *stream) letGo() {
+	s.room.budget.Give(s.takes)
+	s.takes = 0
+}
+
 // wait waits until something may have happened, and says now and then that the stream is alive. Its error is that the
 // client is gone.
 func (s *stream) wait() error {
@@ -104,6 +146,11 @@ func (s *stream) wait() error {
 	if err := s.out.Wait(next); err != nil || time.Now().Before(next) {
 		return err
 	}
+	return s.sendAlive()
+}
+
+// sendAlive says that the stream is alive, and where the client is.
+func (s *stream) sendAlive() error {
 	s.event = append(make([]byte, 0, usualEvent), ":\n"...)
 	if s.told != s.seq { // an id without data moves the client's cursor and is no event
 		s.event, s.told = s.appendID(s.event, s.tenant.db.HistoryAt(s.seq)), s.seq
@@ -150,10 +197,16 @@ func (s *stream) next() (*advance, error) {
 	if last := s.taken(); last != nil {
 		return last, nil
 	}
+	s.letGo() // of what was taken back
 	from := s.seq
 	moved, err := s.changed()
 	next := &advance{from: from, to: s.seq, event: s.event, end: err}
 	s.seq, s.event = from, nil // of what came behind, the client has been told nothing
+	if fail.KindOf(err) == fail.Busy {
+		return nil, err
+	}
+	s.keep(next.event)
+	s.room.asked = 0
 	if err != nil {
 		return next, nil
 	}
@@ -241,7 +294,7 @@ func (s *stream) seed(v *engine.View) error {
 		return s.dropped()
 	}
 	event := appendNumber(append(s.newEvent("seed", v.HistoryAt(v.Seq)), '{'), "seq", int64(v.Seq))
-	event, err := s.shape.in(v).appendAll(append(event, `,"rows":`...))
+	event, err := s.shape.in(v, &s.account).appendAll(append(event, `,"rows":`...))
 	if err != nil {
 		return err
 	}
@@ -254,7 +307,7 @@ func (s *stream) change(v *engine.View, schema bool) error {
 	s.seq = v.Seq
 	event := appendNumber(append(s.newEvent("change", v.HistoryAt(v.Seq)), '{'), "seq", int64(v.Seq))
 	event = append(event, `,"puts":[`...)
-	outside, rows := s.ids[:0], s.shape.in(v)
+	outside, rows := s.ids[:0], s.shape.in(v, &s.account)
 	puts := len(event)
 	for _, id := range s.ids {
 		if len(event) > puts {
@@ -318,6 +371,9 @@ var errUnsent = errors.New("the event was not sent")
 func (s *stream) send() error {
 	event := s.event
 	s.event = nil
+	if s.held == nil { // else what is sent is none of the account's
+		defer s.letGo()
+	}
 	if _, err := s.out.Write(event); err != nil {
 		return errors.Join(errUnsent, err)
 	}

@@ -65,8 +65,16 @@ func refused(err error) http1.Answer {
 	return a
 }
 
-// largeAnswer is the longest answer that is copied out of the connection it came on.
-const largeAnswer = 32 << 10
+const (
+	// largeAnswer is the longest answer that is copied out of the connection it came on.
+	largeAnswer = 32 << 10
+	// heldAnswer is the most that is held of an answer, head included, where there is room, and leastAnswer where there is
+	// none: of a longer one, the rest is read from the node as the client takes it.
+	heldAnswer  = 1 << 20
+	leastAnswer = 64 << 10
+	// answerMemory is what the answers that are held take together, those up to leastAnswer left out.
+	answerMemory = 64 << 20
+)
 
 // exchange is one request on its way to a node and its answer on the way back.
 type exchange struct {
@@ -136,32 +144,46 @@ func (ex *exchange) try(w *wire, l *link) (answer http1.Answer, away bool, faile
 		return answer, false, lostWaiting(err)
 	}
 	w.hops = hops(rep.Headers)
-	message, short, err := w.Message(http1.MaxHead+http1.MaxBody, ex.silence)
+	most, counted := ex.roomFor(rep)
+	message, whole, err := w.Message(most, ex.silence)
 	switch {
 	case err != nil:
+		ex.router.answers.Give(counted)
 		if why := w.ended(); why != nil {
 			return answer, false, lostClient(why)
 		}
 		return answer, false, lostInside(err)
-	case short:
+	case whole:
 		away = absent(rep)
 		answer = ex.passBack(w, l, rep, message)
 	default:
-		answer = ex.passOn(w, l, rep)
+		answer = ex.passOn(w, l, rep, message)
 	}
+	r.Hold(ex.router.answers, counted)
 	ex.router.metrics.upstream.Update(time.Since(began).Seconds())
 	return answer, away, nil
+}
+
+// roomFor is how many bytes of an answer may be held, and how many of them were taken from the memory for answers.
+func (ex *exchange) roomFor(rep *http1.Response) (most int, counted int64) {
+	size := min(int64(len(rep.Head))+rep.Length, heldAnswer)
+	switch {
+	case size <= leastAnswer:
+		return leastAnswer, 0
+	case ex.router.answers.Take(size, 0):
+		return heldAnswer, size
+	}
+	return leastAnswer, 0
 }
 
 // passBack makes the client's answer from a node's, which is there whole.
 func (ex *exchange) passBack(w *wire, l *link, rep *http1.Response, message []byte) http1.Answer {
 	status, closing := rep.Status, !ex.request.KeepAlive()
-	plain := !w.hops && !closing // it goes on byte for byte
 	if len(message) > largeAnswer {
-		return ex.passLarge(w, l, rep, message, plain)
+		return ex.passLarge(w, l, rep, message)
 	}
 	raw := ex.request.Grow(len(message) + 64)
-	if plain {
+	if ex.plain(w) {
 		raw = append(raw, message...)
 	} else {
 		raw = append(appendAnswer(raw, rep, w.hops, "", closing), message[len(rep.Head):]...)
@@ -170,11 +192,14 @@ func (ex *exchange) passBack(w *wire, l *link, rep *http1.Response, message []by
 	return http1.Answer{Status: status, Raw: raw}
 }
 
+// plain reports whether an answer with a length goes on byte for byte.
+func (ex *exchange) plain(w *wire) bool { return !w.hops && ex.request.KeepAlive() }
+
 // passLarge is passBack for an answer that is not copied: the connection it lies in is given back once the client has
 // it.
-func (ex *exchange) passLarge(w *wire, l *link, rep *http1.Response, message []byte, plain bool) http1.Answer {
+func (ex *exchange) passLarge(w *wire, l *link, rep *http1.Response, message []byte) http1.Answer {
 	head, body := message[:len(rep.Head)], message[len(rep.Head):]
-	if !plain {
+	if !ex.plain(w) {
 		head = appendAnswer(nil, rep, w.hops, "", !ex.request.KeepAlive())
 	}
 	return http1.Answer{Status: rep.Status, Raw: head, Length: int64(len(body)), Stream: func(out *http1.Writer) error {

@@ -56,6 +56,7 @@ type Router struct {
 	dir       *directory
 	metrics   *meters
 	memory    *http1.Budget // of the bodies of requests
+	answers   *http1.Budget // of nodes' answers that wait for their clients
 	server    *http1.Server
 
 	streams   atomic.Int64 // open
@@ -78,11 +79,12 @@ type Router struct {
 func New(c Config) (*Router, error) {
 	c = c.withDefaults()
 	rt := &Router{
-		config: c,
-		log:    c.Log,
-		token:  sha256.Sum256([]byte(c.Token)),
-		budget: newBudget(c),
-		memory: http1.NewBudget(http1.BodyMemory),
+		config:  c,
+		log:     c.Log,
+		token:   sha256.Sum256([]byte(c.Token)),
+		budget:  newBudget(c),
+		memory:  http1.NewBudget(http1.BodyMemory),
+		answers: http1.NewBudget(answerMemory),
 	}
 	rt.transport = transport{silence: c.UpstreamTimeout, idle: c.IdleTimeout, most: rt.budget.upstream, reclaim: rt.reclaim}
 	rt.server = &http1.Server{

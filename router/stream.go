@@ -19,9 +19,9 @@ const (
 )
 
 // passOn makes an answer that is copied as it comes, until the node's end or the client's: one without a length, or one
-// too long to be held. The connection to the node is let go of as it ends. A router that stops does not wait for the end of
-// one without a length.
-func (ex *exchange) passOn(w *wire, l *link, rep *http1.Response) http1.Answer {
+// too long to be held, of which message is the beginning. The connection to the node is let go of as it ends. A router that
+// stops does not wait for the end of one without a length.
+func (ex *exchange) passOn(w *wire, l *link, rep *http1.Response, message []byte) http1.Answer {
 	r, rt := ex.request, ex.router
 	if rep.Length < 0 && rt.streams.Add(1) > rt.budget.streams {
 		rt.streams.Add(-1)
@@ -36,15 +36,23 @@ func (ex *exchange) passOn(w *wire, l *link, rep *http1.Response) http1.Answer {
 	s := &stream{router: rt, wire: w, pool: &l.pool, silence: max(ex.silence, streamSilence), endless: rep.Length < 0}
 	if s.endless {
 		rt.held.add(w.watch)
+		s.buf = make([]byte, leastStreamBuffer)
 	} else {
 		rt.held.remove(w.watch)
+		s.buf = message
+		s.begun = len(message) - len(rep.Head)
 	}
 	framing, length := "", max(0, rep.Length)
 	if rep.Length < 0 && r.Minor > 0 {
 		framing, s.chunked = "Transfer-Encoding: chunked\r\n", true
 	}
 	closing := !r.KeepAlive() || rep.Length < 0 && !s.chunked
-	head := appendAnswer(make([]byte, 0, len(rep.Head)+64), rep, w.hops, framing, closing)
+	var head []byte
+	if s.endless || !ex.plain(w) {
+		head = appendAnswer(make([]byte, 0, len(rep.Head)+64), rep, w.hops, framing, closing)
+	} else {
+		head = rep.Head
+	}
 	return http1.Answer{Status: rep.Status, Raw: head, Length: length, Stream: s.copy, Apart: s.endless, Close: closing}
 }
 
@@ -56,6 +64,8 @@ type stream struct {
 	silence time.Duration
 	endless bool // without a length
 	chunked bool // to the client
+	buf     []byte
+	begun   int // bytes of the body at the end of buf that have come
 }
 
 // copy runs until either side ends.
@@ -74,23 +84,26 @@ func (s *stream) copy(out *http1.Writer) error {
 }
 
 func (s *stream) pump(out *http1.Writer) error {
+	if _, err := out.Write(s.buf[len(s.buf)-s.begun:]); err != nil {
+		return err
+	}
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	body, buf := s.wire.Body(s.silence), make([]byte, leastStreamBuffer)
+	body := s.wire.Body(s.silence)
 	for {
-		n, err := body.Read(buf)
+		n, err := body.Read(s.buf)
 		if errors.Is(err, io.EOF) {
 			return s.end(out)
 		}
 		if err != nil {
 			return err
 		}
-		if err := s.piece(out, buf[:n]); err != nil {
+		if err := s.piece(out, s.buf[:n]); err != nil {
 			return err
 		}
-		if n == len(buf) && n < streamBuffer {
-			buf = make([]byte, 2*n)
+		if n == len(s.buf) && n < streamBuffer {
+			s.buf = make([]byte, 2*n)
 		}
 	}
 }

@@ -87,6 +87,7 @@ func (w *wire) close() {
 // rest prepares the connection for lying unused.
 func (w *wire) rest() {
 	w.client = nil
+	w.Trim()
 	if cap(w.out) > keptBuffer {
 		w.out = nil
 	}

@@ -13,8 +13,8 @@ import (
 const DefaultMemory = 512 << 20
 
 const (
-	// uncounted is what a statement may hold before anybody is asked: small ones share no lock.
-	uncounted = 64 << 10
+	// Uncounted is how many bytes a statement may hold before the budget is asked: small ones share no lock.
+	Uncounted = 64 << 10
 	// takenAtOnce is what an Account takes from its Budget at a time, in bytes.
 	takenAtOnce = 64 << 10
 	// TokenBytes is about what the tree of a statement and its plan take for each token of its text.
@@ -37,8 +37,9 @@ type Account struct {
 	MostAnswer int    // bytes the next answer may have, past which it is ErrLongAnswer; 0 for no limit but Most
 	Budget     Budget // nil where nothing is shared
 
-	held  int64
-	taken int64 // from the budget
+	held   int64
+	taken  int64 // from the budget
+	lacked int64 // what was to be held as the budget last had no room
 }
 
 // Accounted is a context with an account that what runs under it is counted in.
@@ -86,9 +87,10 @@ func (a *Account) hold(n int64) fail.Kind {
 	case n <= 0:
 	case a.held > a.most():
 		return fail.TooLarge
-	case a.Budget != nil && a.held > max(uncounted, a.taken):
+	case a.Budget != nil && a.held > max(Uncounted, a.taken):
 		more := (a.held - a.taken + takenAtOnce - 1) / takenAtOnce * takenAtOnce
 		if !a.Budget.Take(more, a.taken) {
+			a.lacked = a.held
 			return fail.Busy
 		}
 		a.taken += more
@@ -131,6 +133,9 @@ func (a *Account) Return(held int64) {
 	}
 }
 
+// Lacked is how many bytes were to be held when the budget last had no room.
+func (a *Account) Lacked() int64 { return a.lacked }
+
 // Grant notes n bytes that were taken from the budget for the statement before it runs.
 func (a *Account) Grant(n int64) { a.taken += n }
 
@@ -141,7 +146,7 @@ func (a *Account) Settle(keep int64) int64 {
 	if a.Budget != nil && a.taken > keep {
 		a.Budget.Give(a.taken - keep)
 	}
-	a.held, a.taken = 0, 0
+	a.held, a.taken, a.lacked = 0, 0, 0
 	return keep
 }
 
@@ -167,7 +172,7 @@ func (f *frame) fits() bool {
 	} else if kind == fail.Busy {
 		f.err = f.account.busy(f.does())
 	}
-	f.outRoof, f.arenaRoof = max(cap(f.out), uncounted), max(cap(f.arena), uncounted)
+	f.outRoof, f.arenaRoof = max(cap(f.out), Uncounted), max(cap(f.arena), Uncounted)
 	if f.err == nil && f.account.longAnswer(f.out) {
 		f.err = ErrLongAnswer
 	}

@@ -71,7 +71,7 @@ func (m *matchPlan) find(f *frame, t Table, k int) error {
 	}
 	x := t.Text(m.column.name)
 	words := f.operands[m.words].value.B
-	if len(words) > uncounted/wordBytes && !f.reserve(wordBytes*int64(len(words))) {
+	if len(words) > Uncounted/wordBytes && !f.reserve(wordBytes*int64(len(words))) {
 		return f.take()
 	}
 	accept := s.filter.begin(f, t, k, x.Len())

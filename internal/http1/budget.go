@@ -29,6 +29,7 @@ type Budget struct {
 type claim struct {
 	n, held int64
 	large   bool
+	enters  bool          // it does not overtake large ones that wait
 	settled chan struct{} // of one that waits: closed once it is granted or refused
 	granted bool
 }
@@ -54,10 +55,16 @@ func (b *Budget) Used() int64 {
 	return b.used
 }
 
-// Take takes n bytes more for a holder that has held of them, and reports whether there was room. One that has none yet does
-// not overtake those that wait.
+// Take takes n bytes more for a holder that has held of them, and reports whether there was room. One that becomes large by
+// that does not overtake those that wait.
 func (b *Budget) Take(n, held int64) bool {
-	return b.take(claim{n: n, held: held, large: held+n > modest})
+	return b.take(claimOf(n, held))
+}
+
+// claimOf is a claim that becomes a large one by what it asks for where that is more than is modest.
+func claimOf(n, held int64) claim {
+	large := held+n > modest
+	return claim{n: n, held: held, large: large, enters: large && held <= modest}
 }
 
 func (b *Budget) take(c claim) bool {
@@ -70,7 +77,7 @@ func (b *Budget) take(c claim) bool {
 }
 
 func (b *Budget) takeLocked(c *claim) bool {
-	if len(b.queue) > 0 && c.held == 0 && c.large || !b.fitsLocked(c) {
+	if len(b.queue) > 0 && c.enters || !b.fitsLocked(c) {
 		return false
 	}
 	b.used += c.n
@@ -87,7 +94,7 @@ func (b *Budget) fitsLocked(c *claim) bool {
 
 // Wait is Take that waits for room for as long as patience at most, or until done is closed.
 func (b *Budget) Wait(n, held int64, patience time.Duration, done <-chan struct{}) bool {
-	return b.wait(claim{n: n, held: held, large: held+n > modest}, patience, done)
+	return b.wait(claimOf(n, held), patience, done)
 }
 
 func (b *Budget) wait(claimed claim, patience time.Duration, done <-chan struct{}) bool {

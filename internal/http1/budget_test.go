@@ -82,6 +82,30 @@ func TestThoseThatWaitForABudgetAreServedInTheirOrder(t *testing.T) {
 	})
 }
 
+func TestOneThatBecomesLargeDoesNotOvertakeThoseThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBudget(8 * mib)
+		b.Take(4*mib, 0)
+		b.Take(mib/2, 0)
+		served := make(chan bool, 1)
+		go func() { served <- b.Wait(5*mib, 0, time.Minute, nil) }()
+		synctest.Wait()
+		if b.Take(mib, mib/2) {
+			t.Error("one that becomes large overtakes the one that waits")
+		}
+		if !b.Take(mib/4, mib/2) {
+			t.Error("one that stays modest waits for a large one")
+		}
+		if !b.Take(mib, 4*mib) {
+			t.Error("one that is large already waits for one that holds nothing")
+		}
+		b.Give(5*mib + 3*mib/4)
+		if !<-served || b.Used() != 5*mib {
+			t.Errorf("%d bytes are in use", b.Used())
+		}
+	})
+}
+
 func TestAWaitForABudgetEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(8 * mib)

@@ -34,6 +34,7 @@ func (c *conn) roomForBody(size int64) (waited time.Duration, ok bool) {
 	h := &c.held[heldBody]
 	h.budget = c.server.Bodies
 	more := claim{n: size - h.bytes, held: h.bytes, large: c.req.chunked || c.req.length > modest}
+	more.enters = more.large && more.held == 0
 	if h.budget.take(more) {
 		h.bytes += more.n
 		return 0, true

@@ -86,6 +86,9 @@ func (u *Upstream) Late(at time.Time, late func()) { u.lateAt, u.late = at, late
 func (u *Upstream) Trim() {
 	if u.start == u.end && len(u.buf) > keepBuffer {
 		u.rest()
+		u.resp = Response{}
+		clear(u.parser.headers[:cap(u.parser.headers)])
+		u.parser.first = nil
 	}
 }
 
@@ -189,31 +192,36 @@ func (u *Upstream) readHead(until time.Time) (int, error) {
 	}
 }
 
-// Message is the whole answer, head and body as they came, where it has a length
-// and takes at most limit bytes; else ok is false and nothing has been read. Each
-// wait is bounded by silence. It is valid until the next Send.
-func (u *Upstream) Message(limit int, silence time.Duration) (message []byte, ok bool, err error) {
+// Message reads an answer with a length, head and body as they came, up to limit
+// bytes of it; of another it reads nothing. whole reports whether that is all:
+// Body reads the rest, and the bytes of the message may be what it reads into.
+// Each wait is bounded by silence. It is valid until the next Send.
+func (u *Upstream) Message(limit int, silence time.Duration) (message []byte, whole bool, err error) {
 	head := len(u.resp.Head)
-	if u.resp.Length < 0 || u.resp.Length > int64(limit-head) {
+	if u.resp.Length < 0 {
 		return nil, false, nil
 	}
-	at, whole := u.start-head, head+int(u.resp.Length)
-	if at+whole > len(u.buf) {
-		grown := make([]byte, max(whole, readBuffer))
+	at, size := u.start-head, max(head, int(min(int64(head)+u.resp.Length, int64(limit))))
+	if at+size > len(u.buf) {
+		grown := make([]byte, max(size, readBuffer))
 		u.end = copy(grown, u.buf[at:u.end])
 		u.buf, u.start, at = grown, head, 0
 		u.resp.Head = grown[:head:head]
 	}
-	for u.end < at+whole {
-		n, err := u.read(u.buf[u.end:at+whole], waitUntil(time.Time{}, silence))
+	for u.end < at+size {
+		n, err := u.read(u.buf[u.end:at+size], waitUntil(time.Time{}, silence))
 		if err != nil {
 			return nil, false, u.body.lost(err)
 		}
 		u.end += n
 	}
-	u.start = at + whole
-	u.body.left, u.body.err, u.asked = 0, io.EOF, false
-	return u.buf[at : at+whole : at+whole], true, nil
+	u.start = at + size
+	message = u.buf[at : at+size : at+size]
+	if u.body.left = u.resp.Length - int64(size-head); u.body.left > 0 {
+		return message, false, nil
+	}
+	u.body.err, u.asked = io.EOF, false
+	return message, true, nil
 }
 
 // Body reads the answer's body as it comes, without its chunks. Each wait is

@@ -1,0 +1,264 @@
+package node
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"fenec/internal/vfs/crashfs"
+)
+
+// longAnswers are requests whose answers are counted, to a tenant that longRows has made.
+var longAnswers = map[string]struct{ method, path, body string }{
+	"rows":              {"GET", "/t/x/c", ""},
+	"a statement":       {"POST", "/t/x/query", `{"query": "get c order n"}`},
+	"a batch":           {"POST", "/t/x/batch", strings.Repeat(`{"query": "get c where n = 1"}`+"\n", 3)},
+	"a page of changes": {"GET", "/t/x/_changes?since=1", ""},
+	"a seed":            {"GET", "/t/x/c/changes", ""},
+}
+
+const (
+	longRowCount = 10
+	longRowText  = 100_000
+)
+
+// longRows makes a tenant whose rows take a megabyte.
+func (r *running) longRows() {
+	r.t.Helper()
+	r.fill("x", 0)
+	for i := range longRowCount {
+		r.want(201, "POST", "/t/x/c", fmt.Sprintf(`{"n": %d, "s": %q}`, i, strings.Repeat("x", longRowText)))
+	}
+}
+
+// long requests one of longAnswers and returns as the answer begins.
+func (r *running) long(what string) *http.Response {
+	r.t.Helper()
+	c := longAnswers[what]
+	req, err := http.NewRequest(c.method, r.url+c.path, strings.NewReader(c.body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return resp
+}
+
+func TestAnAnswerIsCountedUntilItsClientHasIt(t *testing.T) {
+	for what := range longAnswers {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
+				r.longRows()
+				resp := r.long(what)
+				synctest.Wait() // the client takes no more than its buffer
+				used, before := r.budget.answers.Used(), r.budget.held()
+				length := int64(longRowCount * longRowText)
+				if what == "a batch" {
+					length = 3 * longRowText
+				}
+				if used < length || used > length+length/2+1<<17 || before < used {
+					t.Errorf("%d bytes are counted, %d in all, of an answer of about %d", used, before, length)
+				}
+				if what == "a seed" {
+					go io.Copy(io.Discard, resp.Body)
+				} else if body, err := io.ReadAll(resp.Body); err != nil || int64(len(body)) < length {
+					t.Errorf("an answer of %d bytes, %v", len(body), err)
+				}
+				synctest.Wait()
+				if used := r.budget.answers.Used(); used != 0 {
+					t.Errorf("%d bytes are counted once the client has the answer", used)
+				}
+				resp.Body.Close()
+			})
+		})
+	}
+}
+
+func TestAClientThatLeavesGivesBackWhatItsAnswerTook(t *testing.T) {
+	for what := range longAnswers {
+		inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
+			r.longRows()
+			resp := r.long(what)
+			resp.Body.Close()
+			r.client.CloseIdleConnections()
+			synctest.Wait()
+			if used := r.budget.answers.Used(); used != 0 {
+				t.Errorf("%s: %d bytes are counted after the client left", what, used)
+			}
+		})
+	}
+}
+
+func TestAStatementWaitsForRoomAndIsThenRefused(t *testing.T) {
+	for what := range longAnswers {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
+				r.longRows()
+				answers := r.budget.answers
+				answers.Take(answers.Max(), 0)
+				began := time.Now()
+				time.AfterFunc(3*time.Second, func() { answers.Give(answers.Max()) })
+				time.AfterFunc(time.Second, func() {
+					if got := r.want(200, "GET", "/t/x/c?n=eq.1&select=n", ""); got.body != `[{"n":1}]` || time.Since(began) != time.Second {
+						t.Errorf("a short answer meanwhile is %s after %v", got.body, time.Since(began))
+					}
+				})
+				resp := r.long(what)
+				if resp.StatusCode != 200 || time.Since(began) != 3*time.Second {
+					t.Errorf("with room after three seconds: %d after %v", resp.StatusCode, time.Since(began))
+				}
+				resp.Body.Close()
+				r.client.CloseIdleConnections()
+				synctest.Wait()
+				if !answers.Take(answers.Max(), 0) {
+					t.Errorf("%d bytes are in use", answers.Used())
+					return
+				}
+				began = time.Now()
+				resp = r.long(what)
+				body, _ := io.ReadAll(resp.Body)
+				if resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" || time.Since(began) != roomWait || !strings.Contains(string(body), "memory for statements and their answers") {
+					t.Errorf("without room: %d %s after %v", resp.StatusCode, body, time.Since(began))
+				}
+				if used := answers.Used(); used != answers.Max() {
+					t.Errorf("%d bytes of %d are in use", used, answers.Max())
+				}
+				answers.Give(answers.Max())
+			})
+		})
+	}
+}
+
+func TestAClaimWaitsForRoomWithinItsTime(t *testing.T) {
+	for _, c := range []struct {
+		says   string
+		others bool // another takes the rows meanwhile
+		want   time.Duration
+	}{{"its rows are there still", false, 3 * time.Second}, {"they are gone", true, 4 * time.Second}} {
+		t.Run(c.says, func(t *testing.T) {
+			inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
+				r.longRows()
+				answers := r.budget.answers
+				answers.Take(answers.Max(), 0)
+				began := time.Now()
+				time.AfterFunc(time.Second, func() { r.query("x", "set c {n: -1} where n > 3") })
+				if c.others {
+					time.AfterFunc(2*time.Second, func() { r.query("x", "set c {n: 1} where n < 0") })
+				}
+				time.AfterFunc(3*time.Second, func() { answers.Give(answers.Max()) })
+				got := r.want(200, "POST", "/t/x/query", `{"query": "set c {n: 9} where n < 0 returning n, s"}`, "Fenec-Wait", "4s")
+				if took := time.Since(began); took != c.want || c.others != (got.body == "[]") {
+					t.Errorf("%d bytes after %v", len(got.body), took)
+				}
+			})
+		})
+	}
+}
+
+func TestAnAnswerPastAllTheMemoryThereIsIsRefusedClearly(t *testing.T) {
+	r := start(t, Config{MaxMemory: 256 << 20})
+	r.fill("x", 0)
+	text := strings.Repeat("x", 12<<20)
+	for i := range 12 {
+		r.want(201, "POST", "/t/x/c", fmt.Sprintf(`{"n": %d, "s": %q}`, i, text))
+	}
+	if got := r.want(413, "GET", "/t/x/c", ""); !strings.Contains(got.body, "more than the 128 MiB of memory") {
+		t.Error(got.body)
+	}
+	if got := r.want(200, "GET", "/t/x/c?limit=8", ""); len(got.body) < 8*len(text) {
+		t.Errorf("%d bytes of an answer that fits alone", len(got.body))
+	}
+}
+
+func TestAPageOfChangesEndsWhereTheRoomDoes(t *testing.T) {
+	inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
+		r.longRows()
+		all, last := r.changes("x", "since=0")
+		synctest.Wait()
+		taken := r.budget.answers.Max() - 400<<10
+		r.budget.answers.Take(taken, 0)
+		var got []string
+		pages := 0
+		for next := "0"; next != last && pages < 20; pages++ {
+			var lines []string
+			lines, next = r.changes("x", "since="+next)
+			got = append(got, lines...)
+		}
+		if strings.Join(got, "\n") != strings.Join(all, "\n") || pages < 3 {
+			t.Errorf("%d pages have %d changes, want %d", pages, len(got), len(all))
+		}
+		if used := r.budget.answers.Used(); used != taken {
+			t.Errorf("%d bytes stay in use", used-taken)
+		}
+		r.budget.answers.Give(taken)
+	})
+}
+
+// starved runs a test of a live query whose next event finds no room.
+func starved(t *testing.T, text string, test func(r *running, w *watching)) {
+	inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
+		r.fill("x", 1)
+		w := r.watch("/t/x/c/changes")
+		w.next()
+		answers := r.budget.answers
+		answers.Take(answers.Max(), 0)
+		r.want(201, "POST", "/t/x/c", fmt.Sprintf(`{"s": %q}`, text))
+		synctest.Wait()
+		test(r, w)
+		w.stop()
+		synctest.Wait()
+		if used := answers.Used(); used != 0 {
+			t.Errorf("%d bytes stay in use", used)
+		}
+	})
+}
+
+func TestAStreamWithoutRoomIsAliveAndGoesOn(t *testing.T) {
+	text := strings.Repeat("x", 3*longRowText)
+	starved(t, text, func(r *running, w *watching) {
+		for range 2 {
+			if e, err := w.read(); err != nil || e.name != "" {
+				t.Errorf("without room came %v, %v", e, err)
+			}
+		}
+		r.budget.answers.Give(r.budget.answers.Max())
+		w.expect(fmt.Sprintf(`change 3 [{"id":2,"n":null,"s":%q}] [] false`, text))
+		r.want(201, "POST", "/t/x/c", `{"n": 7}`)
+		w.expect(`change 4 [{"id":3,"n":7,"s":null}] [] false`)
+	})
+}
+
+func TestAStreamThatWaitsForRoomEndsWithItsTenant(t *testing.T) {
+	starved(t, strings.Repeat("x", 3*longRowText), func(r *running, w *watching) {
+		began := time.Now()
+		go r.wantAdmin(204, "DELETE", "tenants/x", "")
+		w.expectEnd("tenant x is being moved or deleted, send the request again")
+		if took := time.Since(began); took > endGrace {
+			t.Errorf("it took %v", took)
+		}
+		r.budget.answers.Give(r.budget.answers.Max())
+	})
+}
+
+func TestALongBatchIsAnsweredInOnePiece(t *testing.T) {
+	r := start(t, Config{})
+	r.longRows()
+	row := strings.Trim(r.want(200, "GET", "/t/x/c?n=eq.1", "").body, "[]")
+	lines := `{"query": "get c where n = 1"}` + "\n" + `{"query": "set c {n: n} where n > 7"}` + "\n" + `{"query": "get c where n = 1"}`
+	want := fmt.Sprintf(`{"ok":3,"results":[{"rows":[%s]},{"affected":2},{"rows":[%s]}]}`, row, row)
+	first := r.want(200, "POST", "/t/x/batch", lines, "Idempotency-Key", "k")
+	again := r.want(200, "POST", "/t/x/batch", lines, "Idempotency-Key", "k")
+	plain := r.want(200, "POST", "/t/x/batch", lines)
+	if first.body != want || again.body != want || plain.body != want {
+		t.Errorf("%d, %d and %d bytes, want %d", len(first.body), len(again.body), len(plain.body), len(want))
+	}
+	if first.header.Get("Content-Length") != fmt.Sprint(len(want)) || first.header.Get("Fenec-Seq") != again.header.Get("Fenec-Seq") || again.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("the heads are %v and %v", first.header, again.header)
+	}
+}

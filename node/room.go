@@ -1,0 +1,113 @@
+package node
+
+import (
+	"time"
+
+	"fenec/engine/fail"
+	"fenec/engine/query"
+	"fenec/internal/http1"
+)
+
+const (
+	// roomWait is how long a request waits for room in the memory of statements and answers.
+	roomWait = http1.BodyWait
+	// leastRoom is the least that one which waits asks for, in bytes.
+	leastRoom = 4 << 20
+)
+
+// newAccount returns an account of the node's memory for statements and answers.
+func (n *Node) newAccount() query.Account {
+	answers := n.budget.answers
+	return query.Account{Budget: answers, Most: min(query.DefaultMemory, answers.Max())}
+}
+
+// room is a wait for room in the node's memory for statements and answers. Whoever waits holds nothing of it, so those that
+// wait never keep one another from ending: a statement that finds no room is given up, and runs again from its beginning.
+type room struct {
+	budget *http1.Budget
+	asked  int64 // bytes, by the wait before
+}
+
+// wait gives back what the account has taken, and waits until there is room for what it lacked, which it is granted. A
+// second wait asks for twice as much as the first, so that few runs are in vain.
+func (r *room) wait(account *query.Account, patience time.Duration, done <-chan struct{}) bool {
+	lacked := account.Lacked()
+	r.asked = min(max(2*r.asked, lacked+lacked/4, leastRoom), r.budget.Max())
+	account.Settle(0)
+	if !r.budget.Wait(r.asked, 0, patience, done) {
+		return false
+	}
+	account.Grant(r.asked)
+	return true
+}
+
+// inRoom runs what counts in the account, again and again as long as there is no room for it and roomWait is not over. The
+// error is that of the last run. The caller settles the account.
+func (n *Node) inRoom(account *query.Account, done func() <-chan struct{}, run func() error) error {
+	err := run()
+	if err == nil || fail.KindOf(err) != fail.Busy {
+		return err
+	}
+	until := time.Now().Add(roomWait)
+	for r := (room{budget: n.budget.answers}); fail.KindOf(err) == fail.Busy; err = run() {
+		if !r.wait(account, time.Until(until), done()) {
+			return err
+		}
+	}
+	return err
+}
+
+// answered runs what makes the answer of the request, in the room there is for it. What the answer takes is held until the
+// client has it, if it is not short.
+func (c *call) answered(run func() (http1.Answer, error)) (a http1.Answer, err error) {
+	var began time.Time
+	held := c.wait
+	if c.waits {
+		began = time.Now()
+	}
+	err = c.node.inRoom(&c.account, c.done, func() (err error) {
+		if c.waits { // a claim is held no longer for having run before
+			c.wait = max(0, held-time.Since(began))
+		}
+		c.pieces = 0
+		a, err = run()
+		return err
+	})
+	if err != nil {
+		c.account.Settle(0)
+		return a, err
+	}
+	c.keep(max(c.pieces, int64(cap(a.Body))))
+	return a, nil
+}
+
+func (c *call) done() <-chan struct{} { return c.request.Context().Done() }
+
+// keep settles the account: what an answer of n bytes takes is held until the client has it.
+func (c *call) keep(n int64) {
+	if n = c.account.Settle(long(n)); n > 0 {
+		c.request.Hold(c.node.budget.answers, n)
+		c.kept = true
+	}
+}
+
+// long is n of an answer that is counted, 0 of a short one.
+func long(n int64) int64 {
+	if n <= query.Uncounted {
+		return 0
+	}
+	return n
+}
+
+// heldUntilSent waits for room for an answer that was made without an account, and holds it until the client has it.
+func (c *call) heldUntilSent(a http1.Answer) http1.Answer {
+	n := long(int64(cap(a.Body)))
+	if n == 0 || c.kept {
+		return a
+	}
+	if answers := c.node.budget.answers; answers.Take(n, 0) || answers.Wait(n, 0, roomWait, c.done()) {
+		c.request.Hold(answers, n)
+		return a
+	}
+	return c.node.answerError(c.request, fail.New(fail.Busy, "the memory for statements and their answers is in use, send the request again"))
+}
