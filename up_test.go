@@ -20,9 +20,9 @@ type upProcess struct {
 }
 
 // startUp runs fenec up in a directory and waits for its last line.
-func startUp(t *testing.T, dir string, listen string) *upProcess {
+func startUp(t *testing.T, dir string, listen string, flags ...string) *upProcess {
 	t.Helper()
-	cmd := exec.Command(binary(t), "up", "--listen", listen)
+	cmd := exec.Command(binary(t), append([]string{"up", "--listen", listen}, flags...)...)
 	cmd.Dir = dir
 	up := &upProcess{cmd: cmd, stderr: new(bytes.Buffer)}
 	cmd.Stderr = up.stderr
@@ -106,6 +106,41 @@ func TestUpPrintsThreeCurlLinesThatWorkOnEveryStart(t *testing.T) {
 			up.stop(t)
 		}
 	}
+}
+
+// TestTheNodesOfUpCompactFiles deletes most of a tenant through the router of one that does not compact. The next one does as
+// soon as it opens the tenant.
+func TestTheNodesOfUpCompactFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	size := func() (n int64) {
+		files, err := filepath.Glob(filepath.Join(dir, upData, "n?", "demo.fenec"))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("the files of the tenant demo are %v, %v", files, err)
+		}
+		if info, err := os.Stat(files[0]); err == nil {
+			n = info.Size()
+		}
+		return n
+	}
+	up := startUp(t, dir, "127.0.0.1:0", "--compact-at", "0")
+	tenant := up.router(t) + "/t/demo"
+	query(t, tenant, "create collection c (s text)")
+	body := `{"s": "` + strings.Repeat("x", 1<<20) + `"}`
+	for range 24 {
+		must(t, 201, "POST", tenant+"/c", body)
+	}
+	query(t, tenant, "del c where id > 1")
+	up.stop(t)
+	if n := size(); n < 24<<20 {
+		t.Fatalf("the file has %d bytes: it was compacted with --compact-at 0", n)
+	}
+	up = startUp(t, dir, "127.0.0.1:0")
+	if got := query(t, up.router(t)+"/t/demo", "get c count"); !strings.Contains(got, `"count":1`) {
+		t.Errorf("there is %s, want one document", got)
+	}
+	eventually(t, "the file is compacted", func() bool { return size() < 4<<20 })
+	up.stop(t)
 }
 
 func TestUpTwiceInOneDirectoryIsRefused(t *testing.T) {
