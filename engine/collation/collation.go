@@ -1,9 +1,9 @@
-// Package collation orders text as people do: by the root order of the Unicode Common Locale Data Repository, CLDR
-// (UTS 35, part 5), and by what a language changes in it. Punctuation and spaces count like any other characters
-// (alternate is non-ignorable, as it is in the root), accents tell texts apart that are otherwise the same, case those that
-// accents do not.
+// Package collation orders text as people do: by the root order of the Unicode Common Locale Data Repository, CLDR (UTS
+// 35, part 5), with the changes that a language makes to it. Punctuation and spaces count like any other character
+// (alternate is non-ignorable, as in the root). Accents decide between texts with the same letters, and case between
+// texts with the same accents.
 //
-// The order is that of golang.org/x/text/collate, which is slow; see [Collation.AppendKey] for what is done instead.
+// The order is that of golang.org/x/text/collate, which is slow; [Collation.AppendKey] says what is done instead.
 //
 // Everything here is safe for concurrent use. No goroutine is started.
 package collation
@@ -14,12 +14,12 @@ type Collation uint8
 const (
 	None    Collation = iota // by bytes
 	Root                     // und: the root order
-	Turkish                  // tr: the root order with the letters of Turkish in their places
+	Turkish                  // tr: the root order with the letters of Turkish
 )
 
 var names = [...]string{None: "", Root: "und", Turkish: "tr"}
 
-// Parse is the collation of that name; ok is false where there is none.
+// Parse returns the collation of that name; ok is false if there is none.
 func Parse(name string) (c Collation, ok bool) {
 	for c := Root; int(c) < len(names); c++ {
 		if names[c] == name {
@@ -29,7 +29,7 @@ func Parse(name string) (c Collation, ok bool) {
 	return None, false
 }
 
-// String is the collation's name in the language, empty for None and for a number that is no collation.
+// String returns the collation's name in the language, empty for None and for an invalid number.
 func (c Collation) String() string {
 	if int(c) < len(names) {
 		return names[c]

@@ -2,17 +2,17 @@ package collation
 
 import "slices"
 
-// frequent are the characters whose primary weight is one byte of a key, so that a key's first few bytes tell most texts
-// apart.
+// frequent are the characters whose primary weight is one byte of a key, so that a key's first few bytes distinguish
+// most texts.
 const frequent = " _-,./:@'&0123456789abcdefghijklmnopqrstuvwxyz"
 
-// encoding is how the primary weights of a collation are written in a key. It keeps their order, and none is written as the
-// beginning of another. The first byte is
+// encoding is how the primary weights of a collation are written in a key. It preserves their order, and no weight is
+// written as a prefix of another. The first byte is
 //
-//	firstLead + 2i+1   of frequent[i], which is written as that byte
-//	firstLead + 2i     of a weight between frequent[i-1] and frequent[i]; both its bytes follow
-//	high + upper byte  of a weight past all frequent ones; its lower byte follows
-//	top + upper bits   of a weight of more than 15 bits; the other two bytes follow
+//	firstLead + 2i+1   for frequent[i], which is written as that byte
+//	firstLead + 2i     for a weight between frequent[i-1] and frequent[i]; both its bytes follow
+//	high + upper byte  for a weight above all frequent ones; its lower byte follows
+//	top + upper bits   for a weight of more than 15 bits; the other two bytes follow
 type encoding struct {
 	frequent  []int // ascending
 	high, top int
@@ -20,13 +20,13 @@ type encoding struct {
 
 const firstLead = separator + 1
 
-// The weights common to most characters, the least of their levels.
+// The weights common to most characters, which are the smallest of their levels.
 const (
 	commonSecondary = 0x20
 	commonTertiary  = 0x02
 )
 
-// twoBytes is the least secondary weight that is written as two bytes, the first of which has all of its bits.
+// twoBytes is the smallest secondary weight that is written as two bytes. The first of them has all of its bits.
 const twoBytes = 0xe0
 
 func newEncoding(frequent []int) encoding {
@@ -37,10 +37,10 @@ func newEncoding(frequent []int) encoding {
 	return encoding{frequent: frequent, high: high, top: high + 1<<7}
 }
 
-// primarySize is how many bytes the primary weight at the head of b takes.
+// primarySize returns the number of bytes of the primary weight at the start of b.
 func primarySize(b []byte) int { return 2 + int(b[0]>>7) }
 
-// primaryWeight is the primary weight at the head of b.
+// primaryWeight returns the primary weight at the start of b.
 func primaryWeight(b []byte) int {
 	if b[0]&0x80 != 0 {
 		return int(b[0]&0x7f)<<16 | int(b[1])<<8 | int(b[2])
@@ -48,7 +48,7 @@ func primaryWeight(b []byte) int {
 	return int(b[0])<<8 | int(b[1])
 }
 
-// appendPrimaries writes primary weights.
+// appendPrimaries appends primary weights.
 func (e *encoding) appendPrimaries(dst, from []byte) []byte {
 	for ; len(from) > 0; from = from[primarySize(from):] {
 		p := primaryWeight(from)
@@ -69,7 +69,7 @@ func (e *encoding) appendPrimaries(dst, from []byte) []byte {
 	return dst
 }
 
-// appendSecondaries writes secondary weights, and answers where dst ends without the common ones at their end.
+// appendSecondaries appends secondary weights and returns the end of dst without the common ones at the end.
 func appendSecondaries(dst, from []byte) (_ []byte, end int) {
 	end = len(dst)
 	for ; len(from) > 0; from = from[2:] {
@@ -86,7 +86,7 @@ func appendSecondaries(dst, from []byte) (_ []byte, end int) {
 	return dst, end
 }
 
-// appendTertiaries writes tertiary weights, and answers where dst ends without the common ones at their end.
+// appendTertiaries appends tertiary weights and returns the end of dst without the common ones at the end.
 func appendTertiaries(dst, from []byte) (_ []byte, end int) {
 	end = len(dst)
 	for _, t := range from {

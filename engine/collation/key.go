@@ -10,26 +10,27 @@ import (
 //
 //	primary [1 secondary [1 tertiary]]
 //
-// The 1 comes before every weight, so a text comes before those it is the beginning of. The weights at the end of a
-// secondary or tertiary part that most characters have (a letter without an accent; a letter that is no capital) are left
-// out, which changes no order as no weight is less; so are parts that are empty then. The key of `james` is five bytes.
+// The 1 is less than every weight, so a text comes before the texts it is a prefix of. The weights at the end of a
+// secondary or tertiary part that most characters have (a letter without an accent; a letter that is not a capital) are
+// left out, which changes no order because no weight is smaller. Parts that are then empty are left out too. The key of
+// `james` is five bytes.
 
 // separator comes before a secondary or tertiary part.
 const separator = 1
 
-// AppendKey appends the sort key of a text: bytes.Compare of two keys is the collation of their texts. Texts that the
-// collation holds equal have one key. Of None a text is its own key. A byte that is no UTF-8 counts as U+FFFD. Keys are not
-// part of any format.
+// AppendKey appends the sort key of a text: bytes.Compare of two keys is the collation of their texts. Texts that are
+// equal under the collation have the same key. Under None a text is its own key. A byte that is not UTF-8 counts as
+// U+FFFD. Keys are not part of any format.
 //
-// The weights of a character are asked of golang.org/x/text/collate once and kept. A text is then read rune by rune unless
-// it has a character that acts on its neighbours: a combining mark, or the first half of a contraction.
+// The weights of a character are read from golang.org/x/text/collate once and cached. A text is then read rune by rune,
+// unless it has a character that acts on its neighbours: a combining mark, or the first half of a contraction.
 func (c Collation) AppendKey(dst, text []byte) []byte {
 	dst, _ = c.AppendPrefix(dst, text, math.MaxInt)
 	return dst
 }
 
-// AppendPrefix appends the first n bytes of the text's key, or all of it, and tells whether that was all. Of a long text it
-// reads little more than the n bytes take.
+// AppendPrefix appends the first n bytes of the text's key, or all of it, and reports whether that was all. Of a long
+// text it reads little more than the n bytes need.
 func (c Collation) AppendPrefix(dst, text []byte, n int) (key []byte, whole bool) {
 	start := len(dst)
 	switch {
@@ -61,7 +62,8 @@ func (c Collation) AppendPrefix(dst, text []byte, n int) (key []byte, whole bool
 	return dst, true
 }
 
-// Compare is negative where a comes before b, 0 where the collation holds them equal, positive where a comes after b.
+// Compare returns a negative number if a comes before b, 0 if they are equal under the collation, a positive number if
+// a comes after b.
 func (c Collation) Compare(a, b []byte) int {
 	if c == None {
 		return bytes.Compare(a, b)
@@ -73,8 +75,9 @@ func (c Collation) Compare(a, b []byte) int {
 	return bytes.Compare(c.AppendKey(x[:0], a), c.AppendKey(y[:0], b))
 }
 
-// appendPrimary appends the primary weights of a text until dst is longer than n or a character acts on its neighbours, and
-// answers the traits of the characters it saw. The one after those that made dst too long is seen too: it may act on them.
+// appendPrimary appends the primary weights of a text until dst is longer than n or a character acts on its neighbours,
+// and returns the traits of the characters it read. It also reads the character after those that made dst too long,
+// which may act on them.
 func (o *order) appendPrimary(dst, text []byte, n int) ([]byte, traits) {
 	seen := traits(0)
 	ascii := o.block(0)
@@ -101,7 +104,7 @@ func (o *order) appendPrimary(dst, text []byte, n int) ([]byte, traits) {
 	return dst, seen
 }
 
-// appendSecondary appends the secondary weights of a text in which nothing acts on its neighbours.
+// appendSecondary appends the secondary weights of a text in which no character acts on its neighbours.
 func (o *order) appendSecondary(dst, text []byte) []byte {
 	end := len(dst)
 	for i := 0; i < len(text); {
@@ -116,7 +119,7 @@ func (o *order) appendSecondary(dst, text []byte) []byte {
 	return dst[:end]
 }
 
-// appendTertiary appends the tertiary weights of a text in which nothing acts on its neighbours.
+// appendTertiary appends the tertiary weights of a text in which no character acts on its neighbours.
 func (o *order) appendTertiary(dst, text []byte) []byte {
 	end := len(dst)
 	ascii := o.block(0)

@@ -17,7 +17,7 @@ import (
 
 var tags = map[Collation]language.Tag{Root: language.Und, Turkish: language.Turkish}
 
-// whole is the key of a text as it is made where a character acts on its neighbours.
+// whole returns the key of a text as it is made if a character acts on its neighbours.
 func whole(c Collation, text string) []byte { return orders[c]().appendWhole(nil, []byte(text)) }
 
 // texts draws texts whose characters are like those of people's names, and a few that are not.
@@ -92,9 +92,10 @@ func TestAPrefixIsTheBeginningOfTheKey(t *testing.T) {
 	})
 }
 
-// Every rune that is weighed by itself is put beside those that may act on it: of its script, and of those all scripts share.
+// Every rune that has weights of its own is put next to those that may act on it: of its script, and of those that all
+// scripts share.
 func TestWhatIsWeighedByItselfIsNotActedOn(t *testing.T) {
-	const step = 31 // of the neighbours only so many, others for each rune
+	const step = 31 // only one in so many neighbours, different ones for each rune
 	for c := Root; c <= Turkish; c++ {
 		o := orders[c]()
 		var runes []rune
@@ -125,7 +126,7 @@ func TestNoWeightIsLessThanTheCommonOne(t *testing.T) {
 		k := o.take()
 		for r := range rune(limit) {
 			if unicode.In(r, unicode.Han, unicode.Hangul, unicode.Co) {
-				continue // thousands alike
+				continue // there are thousands alike
 			}
 			_, secondary, tertiary := k.levels(string(r))
 			for ; len(secondary) > 0; secondary = secondary[2:] {

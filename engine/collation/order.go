@@ -11,7 +11,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// orders makes each collation's order at its first use.
+// orders holds each collation's order, made at its first use.
 var orders = [...]func() *order{
 	Root:    sync.OnceValue(func() *order { return newOrder(language.Und, frequent) }),
 	Turkish: sync.OnceValue(func() *order { return newOrder(language.Turkish, frequent+"çğıöşü") }),
@@ -26,13 +26,13 @@ type order struct {
 
 const (
 	blockSize = 128
-	limit     = 0x20000 // a text with a rune from here on is left to golang.org/x/text/collate
+	limit     = 0x20000 // a text with a rune from here on is given to golang.org/x/text/collate
 )
 
-// block is the weights of that many runes, made when the first of them is met.
+// block is the weights of that many runes, made when the first of them is read.
 type block [blockSize]weights
 
-// weights are what a character by itself adds to each part of a key.
+// weights are what a character adds to each part of a key.
 type weights struct {
 	primary      [8]byte
 	secondary    [4]byte
@@ -40,7 +40,7 @@ type weights struct {
 	primaries    uint8 // how many bytes of primary there are, and so on
 	secondaries  uint8
 	tertiaries   uint8
-	secondaryEnd uint8 // how many of them remain where the text ends here
+	secondaryEnd uint8 // how many of them remain if the text ends here
 	tertiaryEnd  uint8
 	traits       traits
 }
@@ -68,7 +68,7 @@ func newOrder(tag language.Tag, frequent string) *order {
 	return o
 }
 
-// weights are those of a rune.
+// weights returns the weights of a rune.
 func (o *order) weights(r rune) *weights {
 	if r >= limit {
 		return &acting
@@ -86,11 +86,11 @@ func (o *order) block(i int) *block {
 	for j := range b {
 		b[j] = o.look(c, rune(i*blockSize+j))
 	}
-	o.blocks[i].Store(b) // two who make a block at once make it alike
+	o.blocks[i].Store(b) // two goroutines that make a block at once make the same one
 	return b
 }
 
-// look asks for the weights of a rune.
+// look reads the weights of a rune from the library.
 func (o *order) look(c *collator, r rune) weights {
 	if actsOnNeighbours(r) {
 		return acting
@@ -114,9 +114,9 @@ func (o *order) look(c *collator, r rune) weights {
 	return w
 }
 
-// actsOnNeighbours tells whether the weights of r beside other characters may not be those it has by itself: it may change
-// places with them, or be one with them. Two contractions are not with a mark: a middle dot after an l, and the vowels that
-// Thai, Lao and Tai Viet write before the consonant they are spoken after.
+// actsOnNeighbours reports whether r next to other characters may have other weights than alone: it may change places
+// with them, or be one with them. Two kinds of contraction are without a mark: a middle dot after an l, and the vowels
+// that Thai, Lao and Tai Viet write before the consonant after which they are spoken.
 func actsOnNeighbours(r rune) bool {
 	switch {
 	case r == '·', r >= 0x0e40 && r <= 0x0e44, r >= 0x0ec0 && r <= 0x0ec4, r >= 0xaab5 && r <= 0xaabc:
@@ -125,22 +125,23 @@ func actsOnNeighbours(r rune) bool {
 	return unicode.Is(unicode.M, r) || norm.NFKD.PropertiesString(string(r)).LeadCCC() != 0
 }
 
-// collator is one for one goroutine at a time, with room for its keys.
+// collator is used by one goroutine at a time and has room for its keys.
 type collator struct {
 	*collate.Collator
 	buffer collate.Buffer
 }
 
-// keepText is the length of the longest text after which a collator is kept, as it holds on to the room a text took.
+// keepText is the length of the longest text after which a collator is reused, since it keeps the memory that the text
+// took.
 const keepText = 1 << 16
 
 func (o *order) take() *collator { return o.collators.Get().(*collator) }
 
 func (o *order) give(c *collator) { o.collators.Put(c) }
 
-// levels are the three parts of the key that golang.org/x/text/collate makes for a text, good until it is called again:
-// primary weights of two bytes, or of three where the first bit is set, then two zeros, secondary weights of two bytes, two
-// zeros, tertiary weights of one byte.
+// levels returns the three parts of the key that golang.org/x/text/collate makes for a text, valid until the next call:
+// primary weights of two bytes, or of three if the first bit is set, then two zeros, secondary weights of two bytes,
+// two zeros, tertiary weights of one byte.
 func (c *collator) levels(text string) (primary, secondary, tertiary []byte) {
 	c.buffer.Reset()
 	key := c.KeyFromString(&c.buffer, text)

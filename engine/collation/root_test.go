@@ -2,8 +2,9 @@ package collation
 
 import "testing"
 
-// rootOrder is texts in the order of the CLDR root, each before the next: white space, punctuation, symbols, currency signs,
-// digits, then the scripts. Within a script accents decide where the letters are the same, and case where the accents are.
+// rootOrder is texts in the order of the CLDR root, each before the next: white space, punctuation, symbols, currency
+// signs, digits, then the scripts. Within a script, accents decide between the same letters and case between the same
+// accents.
 var rootOrder = []string{
 	"",
 	"\t", "\n", "\r", "\u0085", "\u2028", " ",
@@ -69,6 +70,6 @@ func TestTextsThatLookAlikeAreEqual(t *testing.T) {
 		}
 	}
 	if None.Compare([]byte("ç"), []byte("c\u0327")) <= 0 {
-		t.Error("without a collation texts are told apart by bytes")
+		t.Error("without a collation texts are equal only by bytes")
 	}
 }

@@ -1,7 +1,7 @@
-// Package fail holds the kinds of errors a tenant's database answers with.
+// Package fail defines the kinds of errors that a tenant's database returns.
 //
-// Every error that leaves the engine is an [*Error]: a kind that one table elsewhere maps to a status,
-// a sentence for a person, and, where the fault lies in a statement, its place in the text.
+// Every error that leaves the engine is an [*Error]: a kind that one table elsewhere maps to a status, a sentence for a
+// person, and, if the fault is in a statement, its place in the text.
 package fail
 
 import (
@@ -9,25 +9,25 @@ import (
 	"fmt"
 )
 
-// Kind says what sort of failure an error is, and so who can do something about it.
+// Kind is the category of an error, and so says who can do something about it.
 type Kind uint8
 
 const (
-	// Invalid is a statement, value or parameter that makes no sense.
+	// Invalid is a statement, value or parameter that is malformed or not allowed.
 	Invalid Kind = iota + 1
 	// NotFound is a collection, field or tenant that does not exist.
 	NotFound
 	// Conflict is an id, unique value or name that is taken.
 	Conflict
-	// Require is a statement that wrote another number of rows than it demanded.
+	// Require is a statement that wrote another number of rows than it required.
 	Require
-	// TooLarge is a document, statement or answer past its limit.
+	// TooLarge is a document, statement or response over its limit.
 	TooLarge
 	// Unsupported is a part of the language that this version does not have.
 	Unsupported
 	// ReadOnly is a write to a database that was opened for reading.
 	ReadOnly
-	// Frozen is a write while writes are held back; it may be tried again after a second.
+	// Frozen is a write while writes are suspended; it may be retried after a second.
 	Frozen
 	// Storage is a failed read or write of the disk.
 	Storage
@@ -35,15 +35,15 @@ const (
 	Full
 	// Damaged is a file whose bytes are not what was written.
 	Damaged
-	// Canceled is work given up because its caller went away.
+	// Canceled is work abandoned because its caller went away.
 	Canceled
-	// Timeout is work that took longer than it may.
+	// Timeout is work that took longer than its limit.
 	Timeout
-	// Closed is a request that met a database which is closing.
+	// Closed is a request to a database that is closing.
 	Closed
-	// Reused is an idempotency key that another request has.
+	// Reused is an idempotency key that another request has used.
 	Reused
-	// Busy is work that finds no room in memory beside that of others; it may be tried again after a second.
+	// Busy is work for which there is no memory next to the work under way; it may be retried after a second.
 	Busy
 )
 
@@ -66,7 +66,7 @@ var kindNames = [...]string{
 	Busy:        "busy",
 }
 
-// String names the kind in lower-case words.
+// String returns the kind's name in lower-case words.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) && kindNames[k] != "" {
 		return kindNames[k]
@@ -78,12 +78,12 @@ func (k Kind) String() string {
 type Error struct {
 	Kind    Kind
 	Message string // a lower-case sentence for a person
-	Line    int    // 1-based line of the statement, 0 where the failure has no place
-	Column  int    // 1-based column in characters, 0 where the failure has no place
-	Err     error  // the cause, nil where there is none
+	Line    int    // 1-based line of the statement, 0 if the failure has no place
+	Column  int    // 1-based column in characters, 0 if the failure has no place
+	Err     error  // the cause, nil if there is none
 }
 
-// Error is the message, with its place in the statement where it has one.
+// Error returns the message, with its place in the statement if it has one.
 func (e *Error) Error() string {
 	if e.Line == 0 {
 		return e.Message
@@ -91,22 +91,22 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s line %d column %d", e.Message, e.Line, e.Column)
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// New makes an error without a place. A %w verb's operand becomes its cause.
+// New returns an error without a place. The operand of a %w verb becomes its cause.
 func New(k Kind, format string, args ...any) *Error {
 	return At(k, 0, 0, format, args...)
 }
 
-// At makes an error with its place in the statement: line and column count from 1.
-// A %w verb's operand becomes its cause.
+// At returns an error with its place in the statement: line and column count from 1. The operand of a %w verb becomes
+// its cause.
 func At(k Kind, line, column int, format string, args ...any) *Error {
 	wrapped := fmt.Errorf(format, args...)
 	return &Error{Kind: k, Message: wrapped.Error(), Line: line, Column: column, Err: errors.Unwrap(wrapped)}
 }
 
-// KindOf is the kind of the first classified error in err's chain, 0 where there is none.
+// KindOf returns the kind of the first classified error in err's chain, 0 if there is none.
 func KindOf(err error) Kind {
 	var e *Error
 	if errors.As(err, &e) {

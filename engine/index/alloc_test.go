@@ -4,7 +4,7 @@ package index
 
 import "testing"
 
-// Under the race detector the pool of what searches work in forgets some on purpose.
+// Under the race detector a sync.Pool drops items at random, so this test runs only without it.
 func TestSearchTakesNoMemory(t *testing.T) {
 	x, query := spread(3000)
 	dst := x.Search(query, 10, nil, nil)

@@ -2,7 +2,7 @@ package index
 
 import "runtime"
 
-// heapObjects is how many objects more there are on the heap after fill ran and its garbage is gone.
+// heapObjects returns how many more objects are on the heap after fill ran and its garbage was collected.
 func heapObjects(fill func()) int64 {
 	var before, after runtime.MemStats
 	runtime.GC()

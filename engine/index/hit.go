@@ -1,28 +1,30 @@
 package index
 
-// Hit is a document that a scored index found. Higher scores are better for text, dot products, cosines and sparse weights;
-// of an L2 distance the lower is.
+// Hit is a document that a scored index found. Higher scores are better for text, dot products, cosines and sparse
+// weights; lower scores are better for an L2 distance.
 type Hit struct {
 	ID    int64
 	Score float32
 }
 
-// TopK keeps the best k of the hits it is given; of equal scores the lower id. The zero value keeps none: use [NewTopK].
+// TopK keeps the best k of the hits that are pushed, of equal scores those with the lower id. The zero value keeps
+// none: use [NewTopK].
 type TopK struct {
 	heap      []Hit // the worst on top
 	k         int
 	ascending bool
 }
 
-// NewTopK keeps the best k hits, k at least 0, in buf's room as far as it goes. Ascending says that lower scores are better.
+// NewTopK returns a TopK of the best k hits, k at least 0, that uses buf's memory first. ascending reports whether
+// lower scores are better.
 func NewTopK(k int, ascending bool, buf []Hit) TopK {
 	return TopK{heap: buf[:0], k: k, ascending: ascending}
 }
 
-// Reset forgets all hits and keeps the best k from now on, in the room there is.
+// Reset drops all hits and keeps the best k from now on, in the same memory.
 func (t *TopK) Reset(k int, ascending bool) { *t = NewTopK(k, ascending, t.heap) }
 
-// Better says that a comes before b.
+// Better reports whether a comes before b.
 func (t *TopK) Better(a, b Hit) bool {
 	if a.Score != b.Score {
 		return (a.Score < b.Score) == t.ascending
@@ -30,21 +32,21 @@ func (t *TopK) Better(a, b Hit) bool {
 	return a.ID < b.ID
 }
 
-// Len is how many hits are kept.
+// Len returns the number of hits kept.
 func (t *TopK) Len() int { return len(t.heap) }
 
-// Full says that a hit must be better than [TopK.Worst] to be kept.
+// Full reports whether a hit must be better than [TopK.Worst] to be kept.
 func (t *TopK) Full() bool { return len(t.heap) >= t.k }
 
-// Takes says that [TopK.Push] would keep h.
+// Takes reports whether [TopK.Push] would keep h.
 func (t *TopK) Takes(h Hit) bool {
 	return len(t.heap) < t.k || t.k > 0 && t.Better(h, t.heap[0])
 }
 
-// Worst is the hit that the next better one displaces. There must be one.
+// Worst returns the hit that the next better one replaces. There must be one.
 func (t *TopK) Worst() Hit { return t.heap[0] }
 
-// Push keeps h where it is among the best so far, and says whether it did.
+// Push keeps h if it is among the best so far, and reports whether it did.
 func (t *TopK) Push(h Hit) bool {
 	if len(t.heap) < t.k {
 		t.heap = append(t.heap, h)
@@ -59,7 +61,7 @@ func (t *TopK) Push(h Hit) bool {
 	return true
 }
 
-// Append adds the hits to dst, best first, and empties t.
+// Append appends the hits to dst, best first, and empties t.
 func (t *TopK) Append(dst []Hit) []Hit {
 	for n := len(t.heap) - 1; n > 0; n-- {
 		t.heap[0], t.heap[n] = t.heap[n], t.heap[0]
@@ -83,7 +85,7 @@ func (t *TopK) up(at int) {
 	t.heap[at] = h
 }
 
-// down puts the top of the first n hits where it belongs.
+// down moves the top of the first n hits to its place in the heap.
 func (t *TopK) down(n int) {
 	h := t.heap[0]
 	at := 0

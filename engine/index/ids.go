@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// IDs finds the place of a document by its id: an ordered map from int64 to uint64. The zero value is empty and ready.
+// IDs finds the place of a document by its id: an ordered map from int64 to uint64. The zero value is empty and ready
+// to use.
 type IDs struct {
-	firsts []int64 // of each page its first id
+	firsts []int64 // the first id of each page
 	pages  []idPage
 	n      int
 }
@@ -15,13 +16,13 @@ type IDs struct {
 // idPage is a run of ids and the ref of each.
 type idPage struct {
 	refs []uint64
-	ids  []int64 // ascending; nil while the ids of the page follow one another without a gap
+	ids  []int64 // ascending; nil while the page's ids have no gap
 }
 
-// Len is the number of ids.
+// Len returns the number of ids.
 func (x *IDs) Len() int { return x.n }
 
-// Last is the greatest id, 0 where there is none.
+// Last returns the largest id, 0 if there is none.
 func (x *IDs) Last() int64 {
 	if x.n == 0 {
 		return 0
@@ -31,7 +32,7 @@ func (x *IDs) Last() int64 {
 	return p.id(x.firsts[last], len(p.refs)-1)
 }
 
-// Bytes is the memory held.
+// Bytes returns the memory held in bytes.
 func (x *IDs) Bytes() int64 {
 	n := int64(cap(x.firsts))*8 + int64(cap(x.pages))*48
 	for i := range x.pages {
@@ -40,7 +41,7 @@ func (x *IDs) Bytes() int64 {
 	return n
 }
 
-// Get is the ref of id.
+// Get returns the ref of id.
 func (x *IDs) Get(id int64) (ref uint64, ok bool) {
 	i := x.page(id)
 	if i >= len(x.pages) {
@@ -61,7 +62,8 @@ func (x *IDs) Get(id int64) (ref uint64, ok bool) {
 	return p.refs[at], true
 }
 
-// Refs puts the ref of each of the ids, ascending, into refs, which is as long; none for one that is not there.
+// Refs writes the ref of each of the ids, which are ascending, to refs, which has the same length. An unknown id gets
+// none.
 func (x *IDs) Refs(ids []int64, none uint64, refs []uint64) {
 	refs = refs[:len(ids)]
 	for i := 0; i < len(ids); {
@@ -88,7 +90,7 @@ func (x *IDs) Refs(ids []int64, none uint64, refs []uint64) {
 	}
 }
 
-// page is the page id is in, if it is in any. Where the ids are dense its place is known beforehand.
+// page returns the page that id is in, if it is in any. If the ids are dense, its place is computed.
 func (x *IDs) page(id int64) int {
 	if len(x.firsts) < 2 {
 		return 0
@@ -100,7 +102,7 @@ func (x *IDs) page(id int64) int {
 	return lastNotAfter(x.firsts, id)
 }
 
-// id is the id at a place of the page, whose first id is first.
+// id returns the id at a place of the page, whose first id is first.
 func (p *idPage) id(first int64, at int) int64 {
 	if p.ids == nil {
 		return first + int64(at)
@@ -108,7 +110,7 @@ func (p *idPage) id(first int64, at int) int64 {
 	return p.ids[at]
 }
 
-// find is the place of id in the page, or the place where it would be.
+// find returns the place of id in the page, or the place where it would be inserted.
 func (p *idPage) find(first, id int64) (at int, ok bool) {
 	if p.ids != nil {
 		return p.search(id)
@@ -122,7 +124,7 @@ func (p *idPage) find(first, id int64) (at int, ok bool) {
 	return len(p.refs), false
 }
 
-// search is find among ids with gaps. As ids are distinct, one lies no further from either end of the page than its
+// search is find for ids with gaps. Since ids are distinct, one is no further from either end of the page than its
 // difference to the id there: with few gaps almost nothing is left to search.
 func (p *idPage) search(id int64) (at int, ok bool) {
 	n := len(p.ids)
@@ -151,7 +153,7 @@ func (p *idPage) search(id int64) (at int, ok bool) {
 	return lo, p.ids[lo] == id
 }
 
-// Set puts id at ref and answers where it was.
+// Set sets the ref of id and returns the previous one.
 func (x *IDs) Set(id int64, ref uint64) (old uint64, had bool) {
 	if len(x.pages) == 0 {
 		x.insertPage(0, id, idPage{refs: append(make([]uint64, 0, smallest), ref)})
@@ -186,7 +188,7 @@ func (x *IDs) Set(id int64, ref uint64) (old uint64, had bool) {
 	return 0, false
 }
 
-// insert puts an entry into a page that has room for it.
+// insert inserts an entry into a page that has room for it.
 func (x *IDs) insert(i, at int, id int64, ref uint64) {
 	p := &x.pages[i]
 	n := len(p.refs)
@@ -232,7 +234,7 @@ func (x *IDs) insertPage(i int, first int64, p idPage) {
 	x.pages = slices.Insert(x.pages, i, p)
 }
 
-// split makes two pages of a full one.
+// split splits a full page into two.
 func (x *IDs) split(i int) {
 	p := &x.pages[i]
 	half := len(p.refs) / 2
@@ -255,7 +257,7 @@ func (p *idPage) close() {
 	}
 }
 
-// Delete takes id out and answers where it was.
+// Delete removes id and returns its ref.
 func (x *IDs) Delete(id int64) (old uint64, had bool) {
 	if len(x.pages) == 0 {
 		return 0, false
@@ -297,7 +299,7 @@ func (x *IDs) deletePage(i int) {
 	}
 }
 
-// merge puts page i and a neighbour together where they make no large page.
+// merge merges page i with a neighbour if the result is not too large.
 func (x *IDs) merge(i int) {
 	if i+1 == len(x.pages) || i > 0 && len(x.pages[i-1].refs) < len(x.pages[i+1].refs) {
 		i--
@@ -318,7 +320,7 @@ func (x *IDs) merge(i int) {
 	x.deletePage(i + 1)
 }
 
-// Ascend calls fn for each id from from on, ascending, until fn answers false.
+// Ascend calls fn for each id from from on, ascending, until fn returns false.
 func (x *IDs) Ascend(from int64, fn func(id int64, ref uint64) bool) {
 	if len(x.pages) == 0 {
 		return
@@ -336,8 +338,8 @@ func (x *IDs) Ascend(from int64, fn func(id int64, ref uint64) bool) {
 	}
 }
 
-// AscendRefs is Ascend for whoever needs no ids, in runs: fn is called with the refs of neighbouring ids, which it must
-// not keep.
+// AscendRefs is Ascend without the ids, in runs: fn is called with the refs of neighbouring ids, which it must not
+// keep.
 func (x *IDs) AscendRefs(from int64, fn func(refs []uint64) bool) {
 	if len(x.pages) == 0 {
 		return
@@ -349,7 +351,7 @@ func (x *IDs) AscendRefs(from int64, fn func(refs []uint64) bool) {
 	}
 }
 
-// Clone is a copy that shares nothing with x.
+// Clone returns a copy that shares nothing with x.
 func (x *IDs) Clone() *IDs {
 	c := &IDs{firsts: slices.Clone(x.firsts), pages: slices.Clone(x.pages), n: x.n}
 	for i := range c.pages {

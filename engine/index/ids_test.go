@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawID draws ids that are dense, have gaps, or lie anywhere, so that every kind of page comes about.
+// drawID draws ids that are dense, have gaps, or are anywhere, so that every kind of page occurs.
 func drawID(t *rapid.T) int64 {
 	return rapid.OneOf(
 		rapid.Int64Range(1, 40),
@@ -29,14 +29,14 @@ func TestIDsAgreeWithAMap(t *testing.T) {
 			ref++
 			old, had := x.Set(id, ref)
 			if want, wantHad := model[id]; old != want || had != wantHad {
-				t.Fatalf("Set(%d) answers %d %t, want %d %t", id, old, had, want, wantHad)
+				t.Fatalf("Set(%d) returns %d %t, want %d %t", id, old, had, want, wantHad)
 			}
 			model[id] = ref
 		}
 		remove := func(id int64) {
 			old, had := x.Delete(id)
 			if want, wantHad := model[id]; old != want || had != wantHad {
-				t.Fatalf("Delete(%d) answers %d %t, want %d %t", id, old, had, want, wantHad)
+				t.Fatalf("Delete(%d) returns %d %t, want %d %t", id, old, had, want, wantHad)
 			}
 			delete(model, id)
 		}
@@ -68,7 +68,7 @@ func TestIDsAgreeWithAMap(t *testing.T) {
 				id := drawID(t)
 				got, ok := x.Get(id)
 				if want, wantOK := model[id]; got != want || ok != wantOK {
-					t.Fatalf("Get(%d) answers %d %t, want %d %t", id, got, ok, want, wantOK)
+					t.Fatalf("Get(%d) returns %d %t, want %d %t", id, got, ok, want, wantOK)
 				}
 			},
 			"clone": func(t *rapid.T) {
@@ -83,7 +83,7 @@ func TestIDsAgreeWithAMap(t *testing.T) {
 	})
 }
 
-// checkIDs compares x with its model from a few places on, and looks at its pages.
+// checkIDs compares x with its model from a few places on, and checks its pages.
 func checkIDs(t *rapid.T, x *IDs, model map[int64]uint64) {
 	ids := slices.Sorted(maps.Keys(model))
 	last := int64(0)
@@ -159,7 +159,7 @@ func TestIDsAtTheEdgesOfPages(t *testing.T) {
 				x.Set(id, uint64(id))
 			}
 			if ref, had := x.Delete(edge); !had || ref != uint64(edge) {
-				t.Errorf("of %d ids, deleting %d answers %d %t", n, edge, ref, had)
+				t.Errorf("of %d ids, deleting %d returns %d %t", n, edge, ref, had)
 			}
 			for id := int64(0); id <= n+1; id++ {
 				if ref, ok := x.Get(id); ok != (id >= 1 && id <= n && id != edge) || ok && ref != uint64(id) {

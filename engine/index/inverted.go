@@ -8,14 +8,14 @@ import (
 	"fenec/engine/doc"
 )
 
-// Inverted finds the documents whose sparse vector has the largest dot product with a query, exactly: it keeps the documents
-// that have a weight at an index, for every index. The zero value is empty and ready.
+// Inverted finds the documents whose sparse vector has the largest dot product with a query, exactly. For every index
+// it keeps the documents that have a weight at it. The zero value is empty and ready to use.
 type Inverted struct {
 	postings postings
 	n        int
 }
 
-// Add enters a document with its weights. One without any is not entered.
+// Add adds a document with its weights. A document without weights is not added.
 func (x *Inverted) Add(w doc.Weights, id int64) {
 	for i := range w.Len() {
 		index, weight := w.At(i)
@@ -26,7 +26,7 @@ func (x *Inverted) Add(w doc.Weights, id int64) {
 	}
 }
 
-// Remove takes a document out. The weights are those it was entered with.
+// Remove removes a document. The weights must be those it was added with.
 func (x *Inverted) Remove(w doc.Weights, id int64) {
 	removed := false
 	for i := range w.Len() {
@@ -38,7 +38,7 @@ func (x *Inverted) Remove(w doc.Weights, id int64) {
 	}
 }
 
-// Build makes x the index of documents in one go: each calls add once for every one of them, in any order.
+// Build replaces x by the index of documents. each calls add once for every one of them, in any order.
 func (x *Inverted) Build(each func(add func(w doc.Weights, id int64))) {
 	var all []posting
 	x.n = 0
@@ -54,14 +54,14 @@ func (x *Inverted) Build(each func(add func(w doc.Weights, id int64))) {
 	x.postings.load(all)
 }
 
-// Len is the number of documents.
+// Len returns the number of documents.
 func (x *Inverted) Len() int { return x.n }
 
-// Bytes is the memory held.
+// Bytes returns the memory held in bytes.
 func (x *Inverted) Bytes() int64 { return x.postings.bytes() }
 
-// SparseDot is the dot product of two sparse vectors; shared says that both have a weight at some index. It is bit for bit
-// the score that Search answers.
+// SparseDot returns the dot product of two sparse vectors; shared reports whether both have a weight at some index. It
+// is bit for bit the score that Search returns.
 func SparseDot(q, w doc.Weights) (score float32, shared bool) {
 	sum := 0.0
 	for i, j := 0, 0; i < q.Len() && j < w.Len(); {
@@ -82,31 +82,32 @@ func SparseDot(q, w doc.Weights) (score float32, shared bool) {
 	return scoreOf(sum), shared
 }
 
-// scoreOf rounds a sum of products, which are added by ascending index. A product of two float32 is exact in float64, so the
-// sum is the same whether a processor fuses the addition or not. A sum past the largest float32 counts as that.
+// scoreOf rounds a sum of products, which are added by ascending index. A product of two float32 is exact in float64,
+// so the sum is the same whether or not a processor fuses the addition. A sum past the largest float32 is rounded to
+// that.
 func scoreOf(sum float64) float32 {
 	return float32(max(min(sum, math.MaxFloat32), -math.MaxFloat32))
 }
 
-// windowSize is how many ids are scored at a time. Their sums stay in the first-level cache.
+// windowSize is the number of ids that are scored at a time. Their sums fit the first-level cache.
 const windowSize = 2048
 
-// window is the sums of the ids from base on.
+// window holds the sums of the ids from base on.
 type window struct {
 	base int64
 	sums [windowSize]float64
 	seen [windowSize / 64]uint64 // which ids have a posting
 }
 
-// cursor stands among the postings of one index of the query.
+// cursor is a place among the postings of one index of the query.
 type cursor struct {
 	index  uint32
 	weight float64   // the query's
-	page   []posting // the rest of it, empty where there are no more postings of the index
+	page   []posting // the rest of it, empty if the index has no more postings
 	next   int       // the page after it
 }
 
-// scratch is what a search works in.
+// scratch is the working memory of a search.
 type scratch struct {
 	cursors []cursor
 	window  window
@@ -115,8 +116,8 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// Search appends to dst the k documents with the largest dot products with q among those that share an index with it and
-// that accept takes, nil for all: best first, of equal ones the lower id.
+// Search appends to dst the k documents with the largest dot products with q among those that share an index with it
+// and that accept returns true for, nil for all: best first, of equal ones the lower id.
 func (x *Inverted) Search(q doc.Weights, k int, accept func(id int64) bool, dst []Hit) []Hit {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
@@ -136,11 +137,11 @@ func (x *Inverted) Search(q doc.Weights, k int, accept func(id int64) bool, dst 
 	}
 	dst = top.Append(dst)
 	s.hits = top.heap
-	clear(s.cursors[:cap(s.cursors)]) // it names pages
+	clear(s.cursors[:cap(s.cursors)]) // it holds references to pages
 	return dst
 }
 
-// seek moves a cursor to the first posting of its index; it is false where there is none.
+// seek moves a cursor to the first posting of its index; it returns false if there is none.
 func (x *Inverted) seek(c *cursor) bool {
 	at := x.postings.find(postingKey{index: c.index})
 	if at.page == len(x.postings.pages) {
@@ -159,8 +160,8 @@ func (x *Inverted) advance(c *cursor) {
 	}
 }
 
-// fill sums up the next window that has a document; it is false where there is none. The cursors are in the order of their
-// indexes, so each sum is.
+// fill sums up the next window that has a document; it returns false if there is none. The cursors are ordered by
+// index, and so each sum is added in that order.
 func (s *scratch) fill(x *Inverted) bool {
 	w := &s.window
 	w.base = math.MaxInt64
@@ -181,7 +182,7 @@ func (s *scratch) fill(x *Inverted) bool {
 	return len(live) > 0
 }
 
-// add takes the postings of the cursor's page that lie in the window, and tells whether that was the whole page.
+// add adds the postings of the cursor's page that are in the window, and reports whether that was the whole page.
 func (w *window) add(c *cursor) bool {
 	for i := range c.page {
 		p := &c.page[i]
@@ -196,7 +197,7 @@ func (w *window) add(c *cursor) bool {
 	return true
 }
 
-// drain gives the window's documents to top and empties it.
+// drain pushes the window's documents to top and empties it.
 func (w *window) drain(top *TopK, accept func(id int64) bool) {
 	for i, seen := range w.seen {
 		for ; seen != 0; seen &= seen - 1 {

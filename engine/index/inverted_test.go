@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// weightsOf is the weights given by index.
+// weightsOf returns the weights given by index.
 func weightsOf(m map[uint32]float32) doc.Weights {
 	var w doc.Weights
 	for _, index := range slices.Sorted(maps.Keys(m)) {
@@ -32,7 +32,7 @@ func drawWeights(t *rapid.T, label string, most int) map[uint32]float32 {
 	return rapid.MapOfN(index, weight, 0, most).Draw(t, label)
 }
 
-// naiveHits are the hits among documents as the definition has them.
+// naiveHits returns the hits among documents by the definition.
 func naiveHits(all map[int64]map[uint32]float32, q map[uint32]float32, accept func(int64) bool) []Hit {
 	var hits []Hit
 	indexes := slices.Sorted(maps.Keys(q))
@@ -149,7 +149,7 @@ func TestSparseVectorsThatShareNoIndexAreNotFound(t *testing.T) {
 	if hits := x.Search(q, 5, nil, nil); len(hits) > 0 {
 		t.Errorf("hits %v, want none", hits)
 	}
-	// Products that cancel out are a match all the same.
+	// Products that cancel out are still a match.
 	q = weightsOf(map[uint32]float32{1: 1, 3: -1})
 	if hits := x.Search(q, 5, nil, nil); !slices.Equal(hits, []Hit{{7, 0}}) {
 		t.Errorf("hits %v, want one of score 0", hits)
@@ -171,12 +171,12 @@ func TestInvertedIndexIsSearchedByManyAtOnce(t *testing.T) {
 	}
 	for range 4 {
 		if got := <-done; !slices.Equal(got, want) {
-			t.Errorf("beside others a search answers %v, want %v", got, want)
+			t.Errorf("beside others a search returns %v, want %v", got, want)
 		}
 	}
 }
 
-// spread is an index of n documents of 60 weights each, whose lower indexes are the more frequent ones, and a query.
+// spread returns an index of n documents of 60 weights each, in which lower indexes are more frequent, and a query.
 func spread(n int) (*Inverted, doc.Weights) {
 	r := rand.New(rand.NewPCG(1, 2))
 	draw := func(most int) doc.Weights {

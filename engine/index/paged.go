@@ -5,25 +5,25 @@ import (
 	"unsafe"
 )
 
-// entry is what a paged list holds; key is what a page that begins with it is found by.
+// entry is an entry of a paged list; key is what a page that begins with it is found by.
 type entry[K any] interface{ pageKey() K }
 
-// paged is an ordered list of entries in pages. Where an entry belongs is for the caller to find.
+// paged is an ordered list of entries in pages. The caller finds the place of an entry.
 type paged[E entry[K], K any] struct {
-	firsts []K   // of each page the key of its first entry
+	firsts []K   // the key of each page's first entry
 	pages  [][]E // none of them empty
 }
 
-// place is where an entry is, or would be.
+// place is where an entry is, or would be inserted.
 type place struct{ page, at int }
 
-// insert puts an entry in at a place.
+// insert inserts an entry at a place.
 func (x *paged[E, K]) insert(at place, e E) {
 	if len(x.pages) == 0 {
 		x.insertPage(0, append(make([]E, 0, smallest), e))
 		return
 	}
-	// Between two pages the first of them takes the entry, so that an ascending run fills its pages.
+	// Between two pages the entry goes to the first, so that an ascending run fills its pages.
 	if at.at == 0 && at.page > 0 {
 		at.page--
 		at.at = len(x.pages[at.page])
@@ -50,7 +50,7 @@ func (x *paged[E, K]) insert(at place, e E) {
 	}
 }
 
-// remove takes out the entry at a place.
+// remove removes the entry at a place.
 func (x *paged[E, K]) remove(at place) {
 	page := x.pages[at.page]
 	if len(page) == 1 {
@@ -78,7 +78,7 @@ func (x *paged[E, K]) deletePage(i int) {
 	}
 }
 
-// merge puts page i and a neighbour together where they make no large page.
+// merge merges page i with a neighbour if the result is not too large.
 func (x *paged[E, K]) merge(i int) {
 	if i+1 == len(x.pages) || i > 0 && len(x.pages[i-1]) < len(x.pages[i+1]) {
 		i--
@@ -90,7 +90,7 @@ func (x *paged[E, K]) merge(i int) {
 	x.deletePage(i + 1)
 }
 
-// fill makes the pages of entries in their order, in the place of those there are.
+// fill replaces the pages by pages of the entries, in their order.
 func (x *paged[E, K]) fill(all []E) {
 	x.firsts, x.pages = nil, nil
 	if len(all) == 0 {
@@ -104,7 +104,7 @@ func (x *paged[E, K]) fill(all []E) {
 	}
 }
 
-// bytes is the memory held.
+// bytes returns the memory held in bytes.
 func (x *paged[E, K]) bytes() int64 {
 	var key K
 	var e E

@@ -16,7 +16,7 @@ type pair struct {
 
 func (e pair) pageKey() uint64 { return e.key }
 
-// pairs is an ordered set of entries: by key, then, where value is given and the key leaves it open, by the documents' values,
+// pairs is an ordered set of entries: by key, then, if value is set and the key is inexact, by the documents' values,
 // then by id.
 type pairs struct {
 	paged[pair, uint64]
@@ -26,15 +26,15 @@ type pairs struct {
 	collate collation.Collation // of texts among the values
 }
 
-// probe is what is looked for. Every id is positive, so id 0 comes before all entries of its value.
+// probe is what is searched for. Every id is positive, so id 0 comes before all entries of its value.
 type probe struct {
 	key   uint64
 	value doc.Value
 	id    int64
-	after bool // past all entries of the value, whatever id says
+	after bool // past all entries of the value, whatever id is
 }
 
-// before tells whether e comes before p.
+// before reports whether e comes before p.
 func (x *pairs) before(e pair, p *probe) bool {
 	if e.key != p.key {
 		return e.key < p.key
@@ -47,12 +47,12 @@ func (x *pairs) before(e pair, p *probe) bool {
 	return p.after || e.id < p.id
 }
 
-// find is the place of the first entry that does not come before p: within a page, or the end of the last one.
+// find returns the place of the first entry that does not come before p: within a page, or the end of the last one.
 func (x *pairs) find(p *probe) place {
 	if len(x.pages) == 0 {
 		return place{}
 	}
-	// Of the pages that begin with p's key, and the one before them, the last that begins before p.
+	// Of the pages that begin with p's key, and the one before them, search the last that begins before p.
 	i := lastNotAfter(x.firsts, p.key)
 	if x.firsts[i] == p.key {
 		lo, _ := slices.BinarySearch(x.firsts[:i+1], p.key)
@@ -69,7 +69,7 @@ func (x *pairs) find(p *probe) place {
 	page := x.pages[i]
 	base := firstWithKey(page, p.key)
 	if n := len(page) - base; n > 0 && x.before(page[base], p) {
-		// Only entries of that very key are left to choose from, mostly one.
+		// Only entries of exactly that key are left, mostly one.
 		for base, n = base+1, n-1; n > 0; {
 			half := n >> 1
 			if x.before(page[base+half], p) {
@@ -86,9 +86,9 @@ func (x *pairs) find(p *probe) place {
 	return place{i, base}
 }
 
-// firstWithKey is the place in a page of the first entry whose key is not less than key. Keys are spread evenly over most
-// pages, so the search begins where key would be if they were, in steps that double: it touches a line or two of memory
-// where halving the page would touch five.
+// firstWithKey returns the place in a page of the first entry whose key is not less than key. Keys are spread evenly
+// over most pages, so the search begins where key would be if they were, in steps that double: it touches one or two
+// cache lines where a binary search of the page would touch five.
 func firstWithKey(page []pair, key uint64) int {
 	n := len(page)
 	first, last := page[0].key, page[n-1].key
@@ -123,7 +123,7 @@ func firstWithKey(page []pair, key uint64) int {
 	return hi
 }
 
-// add puts an entry in; one that is there already is left alone.
+// add inserts an entry; one that exists is left alone.
 func (x *pairs) add(p *probe) {
 	if at := x.find(p); !x.has(at, p) {
 		x.insert(at, pair{p.key, p.id})
@@ -131,7 +131,7 @@ func (x *pairs) add(p *probe) {
 	}
 }
 
-// remove takes an entry out, if it is there.
+// remove removes an entry if it exists.
 func (x *pairs) remove(p *probe) {
 	if at := x.find(p); x.has(at, p) {
 		x.paged.remove(at)
@@ -139,13 +139,13 @@ func (x *pairs) remove(p *probe) {
 	}
 }
 
-// has says that the entry is at its place.
+// has reports whether the entry is at its place.
 func (x *pairs) has(at place, p *probe) bool {
 	return at.page < len(x.pages) && at.at < len(x.pages[at.page]) && x.pages[at.page][at.at] == pair{p.key, p.id}
 }
 
-// walk calls fn for the entries from from up to but not including to, ascending, until fn answers false, and tells whether
-// it never did.
+// walk calls fn for the entries from from up to but not including to, ascending, until fn returns false, and reports
+// whether fn never did.
 func (x *pairs) walk(from, to place, fn func(id int64) bool) bool {
 	for i := from.page; i <= to.page && i < len(x.pages); i++ {
 		page := x.pages[i]
@@ -184,7 +184,7 @@ func (x *pairs) appendIDs(dst []int64, from, to place) []int64 {
 	return dst
 }
 
-// count is the number of entries from from up to but not including to.
+// count returns the number of entries from from up to but not including to.
 func (x *pairs) count(from, to place) int {
 	if to.page == from.page {
 		return max(to.at-from.at, 0)
@@ -199,7 +199,7 @@ func (x *pairs) count(from, to place) int {
 	return n
 }
 
-// end is the place after the last entry.
+// end returns the place after the last entry.
 func (x *pairs) end() place {
 	if len(x.pages) == 0 {
 		return place{}
@@ -208,7 +208,7 @@ func (x *pairs) end() place {
 	return place{last, len(x.pages[last])}
 }
 
-// load makes the set of entries that all differ, in any order, in one go. It puts all in order.
+// load replaces the set by entries, which all differ, in any order. It sorts all.
 func (x *pairs) load(all []pair) {
 	slices.SortFunc(all, func(a, b pair) int {
 		if a.key != b.key {
@@ -223,8 +223,8 @@ func (x *pairs) load(all []pair) {
 	x.fill(all)
 }
 
-// settle puts the entries of each key that leaves it open in the order of their values, of which it asks for each once, and
-// makes the collation's key of each once.
+// settle sorts the entries of each inexact key by their values. It reads each value once, and makes its collation key
+// once.
 func (x *pairs) settle(all []pair) {
 	type valued struct {
 		value doc.Value // of a text under a collation, the collation's key for it
@@ -262,10 +262,10 @@ func (x *pairs) settle(all []pair) {
 	}
 }
 
-// at is the entry at a place.
+// at returns the entry at a place.
 func (x *pairs) at(p place) pair { return x.pages[p.page][p.at] }
 
-// same tells whether the entry at a place has p's key and value.
+// same reports whether the entry at a place has p's key and value.
 func (x *pairs) same(at place, p *probe) bool {
 	e := x.at(at)
 	return e.key == p.key && doc.CompareBy(x.collate, x.value(e.id), p.value) == 0

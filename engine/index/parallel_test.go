@@ -39,5 +39,5 @@ func TestManyReadAtOnce(t *testing.T) {
 	readers.Wait()
 }
 
-// longText is a text whose first seven bytes are those of all others.
+// longText returns a text; the first seven bytes are the same for all n.
 func longText(n int64) []byte { return doc.AppendTimestamp(nil, n*86_400_000) }

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// posting says that a document has a weight at an index of its sparse vector.
+// posting is a document that has a weight at an index of its sparse vector.
 type posting struct {
 	index  uint32
 	weight float32
 	id     int64
 }
 
-// postingKey is what postings are in the order of: no two share one.
+// postingKey is what postings are ordered by: no two have the same.
 type postingKey struct {
 	index uint32
 	id    int64
@@ -32,7 +32,7 @@ type postings struct {
 	paged[posting, postingKey]
 }
 
-// find is the place of the first posting whose key is not less than k: within a page, or the end of the last one.
+// find returns the place of the first posting whose key is not less than k: within a page, or the end of the last one.
 func (x *postings) find(k postingKey) place {
 	i, ok := slices.BinarySearchFunc(x.firsts, k, postingKey.compare)
 	if !ok && i > 0 {
@@ -48,7 +48,7 @@ func (x *postings) find(k postingKey) place {
 	return place{i, at}
 }
 
-// set puts a posting in, in the place of the one of its key.
+// set inserts a posting, or replaces the one with its key.
 func (x *postings) set(p posting) {
 	k := p.pageKey()
 	at := x.find(k)
@@ -59,7 +59,7 @@ func (x *postings) set(p posting) {
 	x.insert(at, p)
 }
 
-// remove takes the posting of a key out and tells whether it was there.
+// remove removes the posting with a key and reports whether it existed.
 func (x *postings) remove(k postingKey) bool {
 	at := x.find(k)
 	if !x.has(at, k) {
@@ -69,12 +69,12 @@ func (x *postings) remove(k postingKey) bool {
 	return true
 }
 
-// has says that a posting of the key is at its place.
+// has reports whether a posting with the key is at its place.
 func (x *postings) has(at place, k postingKey) bool {
 	return at.page < len(x.pages) && at.at < len(x.pages[at.page]) && x.pages[at.page][at.at].pageKey() == k
 }
 
-// load makes x the postings whose keys all differ, in any order, in one go. It puts all in order.
+// load replaces x by postings whose keys all differ, in any order. It sorts all.
 func (x *postings) load(all []posting) {
 	slices.SortFunc(all, func(a, b posting) int { return a.pageKey().compare(b.pageKey()) })
 	x.fill(all)

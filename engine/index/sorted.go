@@ -5,16 +5,16 @@ import (
 	"fenec/engine/doc"
 )
 
-// Sorted keeps documents in the order of a value, as doc.CompareBy has it, nulls first; documents with equal values by
-// ascending id, whichever way they are walked. Values are equal here where that order says so.
+// Sorted keeps documents in the order of a value by doc.CompareBy, nulls first; documents with equal values are ordered
+// by ascending id in both directions. Values are equal here if doc.CompareBy says so.
 //
-// An entry is the value's sort key and the id. Most keys say all there is to know of the value: those of nulls, bools,
-// timestamps, texts of up to seven bytes (of the collation's key), and numbers of up to 51 significant bits. For others that
-// share a key the documents themselves are asked.
+// An entry is the value's sort key and the id. Most keys are exact: those of nulls, bools, timestamps, texts of up to
+// seven bytes (of the collation's key), and numbers of up to 51 significant bits. For other values that share a key the
+// documents themselves are read.
 type Sorted struct{ pairs pairs }
 
-// NewSorted is an empty index, its texts in the order of a collation. Value answers the value of a document that is in
-// the index; it is called from whichever goroutine reads or writes.
+// NewSorted returns an empty index with texts in the order of a collation. value returns the value of a document that
+// is in the index; it is called on any goroutine that reads or writes.
 func NewSorted(c collation.Collation, value func(id int64) doc.Value) *Sorted {
 	return &Sorted{pairs{value: value, collate: c}}
 }
@@ -22,14 +22,14 @@ func NewSorted(c collation.Collation, value func(id int64) doc.Value) *Sorted {
 // Bound is one end of a range.
 type Bound struct {
 	Value     doc.Value
-	Inclusive bool // Value itself is within
-	Unbounded bool // the range has no end on this side, nulls included; Value is not looked at
+	Inclusive bool // Value itself is included
+	Unbounded bool // the range has no end on this side, and includes nulls; Value is ignored
 }
 
-// Add enters a document with its value.
+// Add adds a document with its value.
 func (x *Sorted) Add(v doc.Value, id int64) { x.pairs.add(x.entryOf(v, id)) }
 
-// Remove takes a document out. The value is the one it was entered with, which the callback of NewSorted still answers.
+// Remove removes a document. The value is the one it was added with, which the callback of NewSorted must still return.
 func (x *Sorted) Remove(v doc.Value, id int64) { x.pairs.remove(x.entryOf(v, id)) }
 
 func (x *Sorted) entryOf(v doc.Value, id int64) *probe {
@@ -38,19 +38,20 @@ func (x *Sorted) entryOf(v doc.Value, id int64) *probe {
 
 func (x *Sorted) key(v doc.Value) uint64 { return doc.SortKeyBy(x.pairs.collate, v) }
 
-// Len is the number of documents.
+// Len returns the number of documents.
 func (x *Sorted) Len() int { return x.pairs.n }
 
-// Bytes is the memory held.
+// Bytes returns the memory held in bytes.
 func (x *Sorted) Bytes() int64 { return x.pairs.bytes() }
 
-// Count is the number of documents from lo to hi. It takes time for the pages between them, not for the documents.
+// Count returns the number of documents from lo to hi. Its time depends on the pages between them, not on the
+// documents.
 func (x *Sorted) Count(lo, hi Bound) int {
 	from, to := x.span(lo, hi)
 	return x.pairs.count(from, to)
 }
 
-// Range calls fn for each document from lo to hi, ascending by value or descending, until fn answers false.
+// Range calls fn for each document from lo to hi, ascending by value or descending, until fn returns false.
 func (x *Sorted) Range(lo, hi Bound, desc bool, fn func(id int64) bool) {
 	from, to := x.span(lo, hi)
 	if !desc {
@@ -72,7 +73,7 @@ func (x *Sorted) AppendIDs(dst []int64, lo, hi Bound) []int64 {
 	return x.pairs.appendIDs(dst, from, to)
 }
 
-// span is the place of the first document from lo on and of the first past hi.
+// span returns the place of the first document from lo on and that of the first past hi.
 func (x *Sorted) span(lo, hi Bound) (from, to place) {
 	if !lo.Unbounded {
 		from = x.pairs.find(&probe{key: x.key(lo.Value), value: lo.Value, after: !lo.Inclusive})
@@ -84,7 +85,8 @@ func (x *Sorted) span(lo, hi Bound) (from, to place) {
 	return from, to
 }
 
-// runBefore is where the run of equal values begins that ends at to, not before from; to itself where nothing lies between.
+// runBefore returns where the run of equal values begins that ends at to, but not before from. It returns to if nothing
+// is between.
 func (x *Sorted) runBefore(from, to place) place {
 	last, ok := x.previous(from, to)
 	if !ok {
@@ -106,10 +108,10 @@ func (x *Sorted) runBefore(from, to place) place {
 			return last
 		}
 	}
-	return x.pairs.find(&p) // not before from, as a range takes in all of a value or none
+	return x.pairs.find(&p) // not before from, since a range includes all of a value or none
 }
 
-// previous is the place before at; ok is false where that is before from.
+// previous returns the place before at; ok is false if that is before from.
 func (x *Sorted) previous(from, at place) (place, bool) {
 	if at.page < from.page || at.page == from.page && at.at <= from.at {
 		return place{}, false
@@ -122,8 +124,8 @@ func (x *Sorted) previous(from, at place) (place, bool) {
 	return at, true
 }
 
-// Build makes x the index of about n documents in one go: each calls add once for every one of them, in any order. The
-// callback of NewSorted answers for all of them.
+// Build replaces x by the index of about n documents. each calls add once for every one of them, in any order. The
+// callback of NewSorted must return the value of each.
 func (x *Sorted) Build(n int, each func(add func(v doc.Value, id int64))) {
 	all := make([]pair, 0, n)
 	each(func(v doc.Value, id int64) { all = append(all, pair{x.key(v), id}) })

@@ -48,7 +48,7 @@ func drawValue(t *rapid.T, label string) doc.Value {
 	return doc.Raw(raw).Value()
 }
 
-// sortedTwin is a Sorted beside the naive model of it.
+// sortedTwin is a Sorted and the naive model of it.
 type sortedTwin struct {
 	x       *Sorted
 	collate collation.Collation
@@ -62,7 +62,7 @@ func newSortedTwin(c collation.Collation) *sortedTwin {
 	return w
 }
 
-// compare is doc.CompareBy, which makes the keys of two texts anew each time.
+// compare is doc.CompareBy, but does not make the keys of two texts again each time.
 func (w *sortedTwin) compare(a, b doc.Value) int {
 	if a.Kind != doc.Text || b.Kind != doc.Text {
 		return doc.Compare(a, b)
@@ -94,7 +94,7 @@ func (w *sortedTwin) remove(id int64) {
 	}
 }
 
-// scan is what Range must answer.
+// scan returns what Range must return.
 func (w *sortedTwin) scan(lo, hi Bound, desc bool) []int64 {
 	var ids []int64
 	for id, v := range w.values {
@@ -126,7 +126,7 @@ func (w *sortedTwin) check(t *rapid.T, lo, hi Bound) {
 		t.Fatalf("desc %t from %+v to %+v: got %v, want %v", desc, lo, hi, got, want)
 	}
 	if n := w.x.Count(lo, hi); n != len(want) {
-		t.Fatalf("Count answers %d, want %d", n, len(want))
+		t.Fatalf("Count returns %d, want %d", n, len(want))
 	}
 	if got := w.x.AppendIDs([]int64{-7}, lo, hi); got[0] != -7 || !slices.Equal(got[1:], w.scan(lo, hi, false)) {
 		t.Fatalf("AppendIDs from %+v to %+v: got %v", lo, hi, got)
@@ -187,7 +187,7 @@ func TestSortedAgreesWithAScan(t *testing.T) {
 	})
 }
 
-// checkPages looks at what must hold of pages whatever is in them.
+// checkPages checks what must be true of pages whatever they hold.
 func checkPages(t *rapid.T, x *pairs) {
 	n := 0
 	for i, page := range x.pages {

@@ -316,7 +316,7 @@ func TestWhatIsAppendedTo(t *testing.T) {
 	before := []index.Hit{{ID: 9}}
 	got := x.Search([]byte("word"), 5, nil, before)
 	if len(got) != 2 || got[0].ID != 9 || got[1].ID != 1 {
-		t.Errorf("search appends to %v and answers %v", before, got)
+		t.Errorf("search appends to %v and returns %v", before, got)
 	}
 	for _, query := range []string{"", "?!", "absent"} {
 		if got := x.Search([]byte(query), 5, nil, nil); len(got) != 0 {
