@@ -6,14 +6,14 @@ import (
 	"unsafe"
 )
 
-// littleEndian says that floats lie in memory as they do in documents.
+// littleEndian reports whether floats have the same bytes in memory as in documents.
 var littleEndian = func() bool {
 	one := uint16(1)
 	return *(*byte)(unsafe.Pointer(&one)) == 1
 }()
 
-// View is the floats that b holds, little-endian, four bytes each. Where the machine is little-endian it is b itself, at
-// whatever address: not to be written to, and valid for as long as b is.
+// View returns the floats in b, little-endian, four bytes each. On a little-endian machine it is b itself, at any
+// address: it must not be written to, and is valid as long as b is.
 func View(b []byte) []float32 {
 	n := len(b) / 4
 	if n == 0 {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestTheKernelsAreTheBestTheProcessorHas compares what is detected with what Linux says of the processor.
+// TestTheKernelsAreTheBestTheProcessorHas compares what is detected with what Linux reports about the processor.
 func TestTheKernelsAreTheBestTheProcessorHas(t *testing.T) {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package vector
 
-// fma is x*y + z rounded once.
+// fma returns x*y + z rounded once.
 func fma(x, y, z float32) float32 { return fmaGeneric(x, y, z) }

@@ -1,4 +1,4 @@
 package vector
 
-// fma is x*y + z rounded once: the compiler makes one instruction of it, which a test holds it to.
+// fma returns x*y + z rounded once: the compiler makes it one instruction, which a test checks.
 func fma(x, y, z float32) float32 { return x*y + z }

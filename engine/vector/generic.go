@@ -66,7 +66,7 @@ func l2Into(sums, x, y []float32) {
 	}
 }
 
-// reduce adds the sums as the registers of the assembly are added: sixteens crosswise, then halves.
+// reduce adds the sums in the order in which the assembly adds its registers: sixteens crosswise, then halves.
 func reduce(sums *[lanes]float32) float32 {
 	for i := range 16 {
 		sums[i] = (sums[i] + sums[i+16]) + (sums[i+32] + sums[i+48])
@@ -79,13 +79,13 @@ func reduce(sums *[lanes]float32) float32 {
 	return sums[0]
 }
 
-// fmaGeneric is x*y + z rounded once. In 64 bits the product is exact; the sum is rounded to odd, which leaves enough of
-// it for the second rounding to come out as one (Boldo and Melquiond 2008).
+// fmaGeneric returns x*y + z rounded once. In 64 bits the product is exact; the sum is rounded to odd, which keeps
+// enough of it for the second rounding to be correct (Boldo and Melquiond 2008).
 func fmaGeneric(x, y, z float32) float32 {
 	p, c := float64(x)*float64(y), float64(z)
 	s := p + c
 	t := s - p
-	rest := (p - (s - t)) + (c - t) // what s is short of (Knuth's two-sum)
+	rest := (p - (s - t)) + (c - t) // the error of s (Knuth's two-sum)
 	if rest == 0 || rest != rest {
 		return float32(s)
 	}

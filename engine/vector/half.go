@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// FromF16 appends to dst the half-precision floats (IEEE 754 binary16) that b holds, little-endian, two bytes each.
+// FromF16 appends to dst the half-precision floats (IEEE 754 binary16) in b, little-endian, two bytes each.
 func FromF16(dst []float32, b []byte) []float32 {
 	at := len(dst)
 	n := len(b) / 2
@@ -34,8 +34,9 @@ func fromF16(h uint16) float32 {
 	return math.Float32frombits(sign | (exponent+127-15)<<23 | fraction<<13)
 }
 
-// AppendF16 appends v as half-precision floats, little-endian, each rounded to the nearest, ties to even. Where one is past
-// the largest, 65504, once rounded, dst comes back as it was with that one's place; otherwise the place is -1.
+// AppendF16 appends v as half-precision floats, little-endian, each rounded to the nearest, ties to even. If one is
+// past the largest, 65504, once rounded, it returns dst unchanged with the place of that one; otherwise the place is
+// -1.
 func AppendF16(dst []byte, v []float32) (_ []byte, overflow int) {
 	at := len(dst)
 	for i, x := range v {
@@ -48,7 +49,7 @@ func AppendF16(dst []byte, v []float32) (_ []byte, overflow int) {
 	return dst, -1
 }
 
-// toF16 is false where x is infinite once rounded, or not a number.
+// toF16 returns false if x is infinite once rounded, or not a number.
 func toF16(x float32) (uint16, bool) {
 	bits := math.Float32bits(x)
 	sign := uint16(bits>>16) & 0x8000

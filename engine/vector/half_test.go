@@ -26,7 +26,7 @@ func TestEveryHalfComesBack(t *testing.T) {
 	}
 }
 
-// halfValue is the number by the definition: fraction times a power of two.
+// halfValue returns the number by the definition: fraction times a power of two.
 func halfValue(h uint16) float32 {
 	fraction, exponent := float64(h&0x3ff), int(h>>10&0x1f)
 	if exponent > 0 {

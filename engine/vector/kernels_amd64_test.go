@@ -55,7 +55,7 @@ func TestKernelsAgreeBitForBit(t *testing.T) {
 	}
 }
 
-// clearNaNs makes numbers comparable: one that is none differs from itself.
+// clearNaNs makes numbers comparable: a NaN differs from itself.
 func clearNaNs(v []float32) {
 	for i, x := range v {
 		if x != x {

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// Matrix is rows of one width, in chunks without pointers. Rows are added and never move but for those of the last chunk,
-// which doubles until it is full; so a matrix is never copied as a whole, and little of it is empty.
+// Matrix is rows of one width, in chunks without pointers. Rows are added and never move, except those of the last
+// chunk, which doubles until it is full; so a matrix is never copied as a whole, and little of it is empty.
 type Matrix[T int8 | uint32 | uint64 | float32] struct {
 	chunks [][]T
 	n      int
@@ -14,23 +14,23 @@ type Matrix[T int8 | uint32 | uint64 | float32] struct {
 	shift  uint // a full chunk has 1<<shift rows
 }
 
-// chunkBytes is about how large a full chunk is; smallestChunk how many rows the first of a matrix has room for.
+// chunkBytes is about the size of a full chunk; smallestChunk is how many rows a matrix's first chunk has room for.
 const (
 	chunkBytes    = 1 << 20
 	smallestChunk = 4
 )
 
-// NewMatrix is a matrix without rows of width numbers, at least 1.
+// NewMatrix returns a matrix without rows. width is the length of a row, at least 1.
 func NewMatrix[T int8 | uint32 | uint64 | float32](width int) *Matrix[T] {
 	var zero T
 	rows := max(chunkBytes/(width*int(unsafe.Sizeof(zero))), smallestChunk)
 	return &Matrix[T]{width: width, shift: uint(bits.Len(uint(rows)) - 1)}
 }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (m *Matrix[T]) Len() int { return m.n }
 
-// Bytes is the memory held.
+// Bytes returns the memory held in bytes.
 func (m *Matrix[T]) Bytes() int64 {
 	var zero T
 	n := int64(cap(m.chunks)) * int64(unsafe.Sizeof([]T{}))
@@ -40,7 +40,7 @@ func (m *Matrix[T]) Bytes() int64 {
 	return n
 }
 
-// Row is row i. It may be written to.
+// Row returns row i. It may be written to.
 func (m *Matrix[T]) Row(i int) []T {
 	at := (i & (1<<m.shift - 1)) * m.width
 	return m.chunks[i>>m.shift][at : at+m.width : at+m.width]
@@ -69,7 +69,7 @@ func (m *Matrix[T]) Reserve(n int) {
 	}
 }
 
-// room is the number of rows that the chunks have room for.
+// room returns the number of rows that the chunks have room for.
 func (m *Matrix[T]) room() int {
 	if len(m.chunks) == 0 {
 		return 0
@@ -78,7 +78,7 @@ func (m *Matrix[T]) room() int {
 	return last<<m.shift + len(m.chunks[last])/m.width
 }
 
-// DotRows puts the dot product of query and the row at[i] of m into out[i]. The query is as long as a row.
+// DotRows stores the dot product of query and the row at[i] of m in out[i]. query has the length of a row.
 func DotRows(query []float32, m *Matrix[float32], at []uint32, out []float32) {
 	if len(at) == 0 {
 		return
@@ -87,8 +87,8 @@ func DotRows(query []float32, m *Matrix[float32], at []uint32, out []float32) {
 	dotRows(&query[0], len(query), m, at, out)
 }
 
-// L2SquaredRows puts the square of the Euclidean distance of query and the row at[i] of m into out[i]. The query is as long
-// as a row.
+// L2SquaredRows stores the square of the Euclidean distance of query and the row at[i] of m in out[i]. query has the
+// length of a row.
 func L2SquaredRows(query []float32, m *Matrix[float32], at []uint32, out []float32) {
 	if len(at) == 0 {
 		return
@@ -97,8 +97,8 @@ func L2SquaredRows(query []float32, m *Matrix[float32], at []uint32, out []float
 	l2Rows(&query[0], len(query), m, at, out)
 }
 
-// DotInt8Rows puts the dot product of query and the first numbers of the row at[i] of m into out[i]. The query's length is a
-// multiple of 16 and below 2^17, past which a sum could overflow; rows may be longer.
+// DotInt8Rows stores the dot product of query and the first numbers of the row at[i] of m in out[i]. query's length is
+// a multiple of 16 and below 2^17, past which a sum could overflow; rows may be longer.
 func DotInt8Rows(query []int8, m *Matrix[int8], at []uint32, out []int32) {
 	if len(at) == 0 {
 		return
@@ -107,7 +107,7 @@ func DotInt8Rows(query []int8, m *Matrix[int8], at []uint32, out []int32) {
 	dotInt8(&query[0], len(query), m, at, out)
 }
 
-// checkRows keeps the assembly, which checks nothing, inside of the matrix.
+// checkRows keeps the assembly, which checks nothing, within the matrix.
 func checkRows[T int8 | uint32 | uint64 | float32](m *Matrix[T], width int, at []uint32, out int) {
 	if width > m.width || out < len(at) {
 		panic("vector: a query longer than a row, or less room than rows")

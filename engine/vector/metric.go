@@ -1,6 +1,6 @@
 package vector
 
-// Metric is how near two vectors are. The numbers are part of the file format.
+// Metric is a measure of how near two vectors are. The numbers are part of the file format.
 type Metric uint8
 
 const (
@@ -11,29 +11,29 @@ const (
 
 var metricNames = [...]string{Cosine: "cosine", L2: "l2", DotProduct: "dot"}
 
-// String is the metric as the language writes it.
+// String returns the metric as written in the language.
 func (m Metric) String() string { return name(metricNames[:], uint8(m)) }
 
-// ParseMetric is the metric of that name; false where there is none.
+// ParseMetric returns the metric of that name; ok is false if there is none.
 func ParseMetric(s string) (Metric, bool) {
 	m, ok := named(metricNames[:], s)
 	return Metric(m), ok
 }
 
-// Quant is how the vectors of an index are made smaller, 0 for not at all. The numbers are part of the file format.
+// Quant is how the vectors of an index are compressed, 0 for not at all. The numbers are part of the file format.
 type Quant uint8
 
 const (
 	Int8 Quant = iota + 1 // a byte a component
-	Bit                   // a bit a component, of what is left once a common direction is taken off
+	Bit                   // a bit a component, of the rest once a common direction is subtracted
 )
 
 var quantNames = [...]string{Int8: "int8", Bit: "bit"}
 
-// String is the quantisation as the language writes it, empty for none.
+// String returns the quantisation as written in the language, empty for none.
 func (q Quant) String() string { return name(quantNames[:], uint8(q)) }
 
-// ParseQuant is the quantisation of that name; false where there is none.
+// ParseQuant returns the quantisation of that name; ok is false if there is none.
 func ParseQuant(s string) (Quant, bool) {
 	q, ok := named(quantNames[:], s)
 	return Quant(q), ok

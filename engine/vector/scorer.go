@@ -1,9 +1,10 @@
 package vector
 
-// Ascending says that a lower score is nearer.
+// Ascending reports whether a lower score is nearer.
 func (m Metric) Ascending() bool { return m == L2 }
 
-// Scorer scores vectors against one: what a scan and an index agree on. It is for one goroutine, and ready once Reset.
+// Scorer scores vectors against one query. Scans and indexes share it. It is not safe for concurrent use, and ready
+// after Reset.
 type Scorer struct {
 	metric Metric
 	query  []float32
@@ -20,10 +21,11 @@ func (s *Scorer) Reset(m Metric, query []float32) {
 	s.query = append(s.query[:0], query...)
 }
 
-// Query is what is scored against: of length 1 where the metric is the cosine.
+// Query returns the query, of length 1 if the metric is the cosine.
 func (s *Scorer) Query() []float32 { return s.query }
 
-// Score is the cosine similarity, the dot product or the Euclidean distance of the query and v, which is as long.
+// Score returns the cosine similarity, the dot product or the Euclidean distance of the query and v, which has the same
+// number of dimensions.
 func (s *Scorer) Score(v []float32) float32 {
 	switch s.metric {
 	case Cosine:
@@ -36,8 +38,8 @@ func (s *Scorer) Score(v []float32) float32 {
 	}
 }
 
-// FromRaw is the score of v, of length 1 where the metric is the cosine, whose raw distance is known: the square of the
-// Euclidean distance, or the dot product with its sign changed. It is finite where query and v are.
+// FromRaw returns the score of v, of length 1 if the metric is the cosine, whose raw distance is known: the square of
+// the Euclidean distance, or the negated dot product. It is finite if query and v are.
 func (s *Scorer) FromRaw(raw float32, v []float32) float32 {
 	if s.metric == L2 {
 		return distance(raw, s.query, v)

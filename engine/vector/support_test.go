@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// unaligned is n random numbers at an address that is a multiple of 4 and, mostly, of nothing more.
+// unaligned returns n random numbers at an address that is a multiple of 4 and, mostly, of nothing more.
 func unaligned(r *rand.Rand, n int) []float32 {
 	at := r.IntN(16)
 	v := make([]float32, at+n+16)
@@ -21,7 +21,7 @@ func unaligned(r *rand.Rand, n int) []float32 {
 	return v[at : at+n : at+n]
 }
 
-// extreme is unaligned with sizes from far apart, zeros of both signs and subnormals.
+// extreme is unaligned with very different magnitudes, zeros of both signs and subnormals.
 func extreme(r *rand.Rand, n int) []float32 {
 	v := unaligned(r, n)
 	for i := range v {
@@ -37,7 +37,7 @@ func extreme(r *rand.Rand, n int) []float32 {
 	return v
 }
 
-// matrixOf is more rows of n numbers than a chunk of their width may hold, and some of their numbers.
+// matrixOf returns more rows of n numbers than a chunk of their width may hold, and some of their numbers.
 func matrixOf(r *rand.Rand, n, some int) (*Matrix[float32], []uint32) {
 	m := NewMatrix[float32](n)
 	m.shift = 2 // many chunks
@@ -52,7 +52,7 @@ func matrixOf(r *rand.Rand, n, some int) (*Matrix[float32], []uint32) {
 	return m, at
 }
 
-// codesOf is a code of n bytes, and rows of them with something behind.
+// codesOf returns a code of n bytes, and rows of them with something after it.
 func codesOf(r *rand.Rand, n, rows int) ([]int8, *Matrix[int8]) {
 	m := NewMatrix[int8](n + 4)
 	m.Grow(max(rows, 23))
@@ -68,5 +68,5 @@ func codesOf(r *rand.Rand, n, rows int) ([]int8, *Matrix[int8]) {
 	return code, m
 }
 
-// memory is v's bytes as they are.
+// memory returns v's bytes.
 func memory(v []float32) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 4*len(v)) }

@@ -13,7 +13,7 @@ func TestFMARoundsOnce(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	float := func() float32 {
 		for {
-			// Any bits, and often an exponent near to that of the others, where the rounding is hard.
+			// Any bits, and often an exponent near to that of the others, for which rounding is hard.
 			bits := r.Uint32()
 			if r.IntN(4) > 0 {
 				bits = bits&0x807fffff | uint32(120+r.IntN(16))<<23
@@ -41,7 +41,7 @@ func TestFMARoundsOnce(t *testing.T) {
 	}
 }
 
-// score is that of v against query.
+// score returns the score of v against query.
 func score(m Metric, query, v []float32) float32 {
 	var s Scorer
 	s.Reset(m, query)

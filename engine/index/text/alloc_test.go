@@ -9,7 +9,7 @@ import (
 	"fenec/engine/index"
 )
 
-// TestASearchAllocatesNothing is not for the race detector, under which pools forget some of what they are given.
+// TestASearchAllocatesNothing runs without the race detector, under which a sync.Pool drops items at random.
 func TestASearchAllocatesNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
 	x := New(standard)

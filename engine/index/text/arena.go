@@ -5,13 +5,13 @@ import (
 	"unsafe"
 )
 
-// arena hands out small pieces of memory and takes them back, all of it in a few large pages without pointers. A piece is
-// known by its ref, which counts units from the start of the first page, and by its size, which its user knows. Room that
-// was given back is used again for pieces of its class; to the collector it goes with the arena.
+// arena allocates and frees small pieces of memory within a few large pages without pointers. A piece is identified by
+// its ref, which counts units from the start of the first page; its user knows its size. Freed room is reused for
+// pieces of its class. The garbage collector frees it only with the arena.
 type arena struct {
-	pages [][]uint64 // pageUnits long, but for the first one, which grows to it, and pieces that need more
+	pages [][]uint64 // pageUnits long, except the first, which grows to that, and pieces that need more
 	used  int        // units of the last page
-	free  []uint32   // by class one more than the ref of room to use again, which holds the next one
+	free  []uint32   // by class, one more than the ref of free room, which holds the next one
 }
 
 const (
@@ -20,8 +20,8 @@ const (
 	firstPage = 32      // units of a first page; it doubles
 )
 
-// classOf is the class of a size in bytes and the units of its room: up to eight units each has its own class, above there
-// are four to a power of two.
+// classOf returns the class of a size in bytes and the units of its room. Up to eight units each number of units has
+// its own class; above there are four classes to a power of two.
 func classOf(size int) (class, units int) {
 	n := (size + unit - 1) / unit
 	if n <= 8 {
@@ -32,13 +32,13 @@ func classOf(size int) (class, units int) {
 	return 4*shift + steps, steps << shift
 }
 
-// room is how many units a piece of so many bytes takes: pieces grow without moving as long as it stays the same.
+// room returns the units that a piece of n bytes takes: a piece grows without moving while that does not change.
 func room(size int) int {
 	_, units := classOf(size)
 	return units
 }
 
-// alloc is room for size bytes, at least one, that may hold anything.
+// alloc returns room for size bytes, at least one. Its content is undefined.
 func (a *arena) alloc(size int) uint32 {
 	class, n := classOf(size)
 	if class < len(a.free) && a.free[class] != 0 {
@@ -69,7 +69,8 @@ func (a *arena) alloc(size int) uint32 {
 	return uint32(last*pageUnits + a.used - n)
 }
 
-// allocLarge is room that is longer than a page: one slice, which takes the numbers of as many pages as it is long.
+// allocLarge returns room that is longer than a page: one slice, which takes the numbers of as many pages as it is
+// long.
 func (a *arena) allocLarge(n int) uint32 {
 	ref := len(a.pages) * pageUnits
 	spanned := (n + pageUnits - 1) / pageUnits
@@ -80,7 +81,7 @@ func (a *arena) allocLarge(n int) uint32 {
 	return uint32(ref)
 }
 
-// release gives the room of a piece back.
+// release frees the room of a piece.
 func (a *arena) release(ref uint32, size int) {
 	class, _ := classOf(size)
 	for len(a.free) <= class {
@@ -90,20 +91,20 @@ func (a *arena) release(ref uint32, size int) {
 	a.free[class] = ref + 1
 }
 
-// at is a piece of memory. It is good until the next alloc.
+// at returns a piece of memory. It is valid until the next alloc.
 func (a *arena) at(ref uint32, size int) []byte {
 	page, from := a.pages[ref/pageUnits], int(ref%pageUnits)
 	room := page[from : from+(size+unit-1)/unit]
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(room))), size)
 }
 
-// numbers is memory that begins at a unit, or at a multiple of T's size after one, as numbers.
+// numbers returns the memory that begins at a unit, or at a multiple of T's size after one, as numbers.
 func numbers[T uint16 | uint32](b []byte) []T {
 	var zero T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))
 }
 
-// bytes is the memory held.
+// bytes returns the memory held in bytes.
 func (a *arena) bytes() int64 {
 	n := int64(cap(a.pages))*24 + int64(cap(a.free))*4
 	for _, page := range a.pages {

@@ -15,7 +15,7 @@ const (
 	benchTerms     = 50_000
 )
 
-// zipf draws words as frequent as those of a language.
+// zipf draws words with the frequencies of a natural language.
 func zipf(r *rand.Rand) *rand.Zipf { return rand.NewZipf(r, 1.07, 2, benchTerms-1) }
 
 // word spells a number as a word of a few letters.

@@ -2,11 +2,11 @@ package text
 
 import "sync"
 
-// batchBytes is about how much text is counted at once when an index is built.
+// batchBytes is about how much text is counted at a time when an index is built.
 const batchBytes = 1 << 20
 
-// Build enters about n documents at once, as Add would in the order each gives them. It calls each once, and add keeps
-// nothing of a text. With more than one worker texts are read side by side.
+// Build adds about n documents, in the order in which each calls add. It calls each once, and add does not keep the
+// text. With more than one worker, texts are read in parallel.
 func (x *Index) Build(n, workers int, each func(add func(id int64, text []byte))) {
 	if len(x.ids) == 0 {
 		x.ids, x.lengths = make([]int64, 0, n), make([]uint32, 0, n)
@@ -16,12 +16,13 @@ func (x *Index) Build(n, workers int, each func(add func(id int64, text []byte))
 	each(b.add)
 }
 
-// builder hands batches of texts to workers. Each counts the terms of a batch by itself; they enter them in turn.
+// builder sends batches of texts to workers. Each worker counts the terms of a batch by itself; the batches are entered
+// in order.
 type builder struct {
 	x       *Index
 	workers int
-	batch   *batch          // that is being filled
-	turn    <-chan struct{} // is closed when all batches before it are entered
+	batch   *batch          // the one being filled
+	turn    <-chan struct{} // closed when all batches before it are entered
 
 	full    chan *batch // nil until there is one
 	empty   chan *batch
@@ -35,8 +36,8 @@ type batch struct {
 	texts []byte
 	tally tally
 
-	turn <-chan struct{} // closed when it is to be entered
-	done chan struct{}   // closed when it is
+	turn <-chan struct{} // closed when the batch may be entered
+	done chan struct{}   // closed when it is entered
 }
 
 func closed() <-chan struct{} {
@@ -55,7 +56,7 @@ func (b *builder) add(id int64, text []byte) {
 	}
 }
 
-// hand gives the batch to a worker and begins the next one.
+// hand sends the batch to a worker and begins the next one.
 func (b *builder) hand() {
 	if b.workers < 2 {
 		b.batch.count(b.x.o)
@@ -85,7 +86,7 @@ func (b *builder) work() {
 	}
 }
 
-// finish enters what is left and waits for the workers.
+// finish enters the rest and waits for the workers.
 func (b *builder) finish() {
 	if b.full != nil {
 		close(b.full)

@@ -7,22 +7,22 @@ import (
 	"slices"
 )
 
-// cursor is a place in the postings of a term of a query. It only moves forward.
+// cursor is a position in the postings of a term of a query. It only moves forward.
 type cursor struct {
 	weight float64 // a score is this times the saturation
-	peak   float64 // the greatest score of any document
+	peak   float64 // the largest score of any document
 
 	blocks []block
-	at     int // place in blocks; after the last one there is the tail, as if it were a block
+	at     int // position in blocks; the last block is followed by the tail, as if it were a block
 
-	v      view // of the block at place loaded
+	v      view // of the block at position loaded
 	loaded int
 
 	tail      view
 	tailLast  uint32
 	tailMin   uint32 // words of the shortest document
 	tailPeak  float32
-	docs, tfs []uint32 // room of tail
+	docs, tfs []uint32 // buffers of tail
 }
 
 // begin puts a cursor before the first posting of a term.
@@ -45,7 +45,7 @@ func (c *cursor) begin(s *search, t *term, weight float64) {
 	c.at = 0
 }
 
-// count is the number of blocks, the tail among them.
+// count returns the number of blocks, including the tail.
 func (c *cursor) count() int {
 	if c.tail.n > 0 {
 		return len(c.blocks) + 1
@@ -53,7 +53,7 @@ func (c *cursor) count() int {
 	return len(c.blocks)
 }
 
-// first and last are the first and the last document of the block at hand.
+// first and last return the first and the last document of the current block.
 func (c *cursor) first() uint32 {
 	if c.at < len(c.blocks) {
 		return c.blocks[c.at].first
@@ -68,8 +68,8 @@ func (c *cursor) last() uint32 {
 	return c.tailLast
 }
 
-// bound is what no score of a document of the block at hand is above, but for rounding. Where documents have become longer
-// since the block was made, the saturations in it have grown, each by no more than the average length has.
+// bound returns an upper bound, except for rounding, of the scores of the documents in the current block. If documents
+// have become longer since the block was made, the saturations in it have grown, each by no more than the average length.
 func (c *cursor) bound(average float64) float64 {
 	if c.at == len(c.blocks) {
 		return c.weight * float64(c.tailPeak)
@@ -78,7 +78,7 @@ func (c *cursor) bound(average float64) float64 {
 	return c.weight * float64(b.peak) * max(1, average/float64(b.avg))
 }
 
-// shortest is the length that no document of the block at hand is shorter than.
+// shortest returns a lower bound of the length of the documents in the current block.
 func (c *cursor) shortest() uint32 {
 	if c.at == len(c.blocks) {
 		return c.tailMin
@@ -86,7 +86,7 @@ func (c *cursor) shortest() uint32 {
 	return c.blocks[c.at].minLen
 }
 
-// load makes v the block at hand.
+// load makes v the current block.
 func (c *cursor) load(x *Index) {
 	if c.loaded == c.at {
 		return
@@ -99,10 +99,10 @@ func (c *cursor) load(x *Index) {
 	c.v = x.view(&c.blocks[c.at])
 }
 
-// seek moves on to the first block that ends at doc or after it, and tells whether doc may be in it.
+// seek moves on to the first block that ends at doc or after it, and reports whether doc may be in it.
 func (c *cursor) seek(doc uint32) bool {
 	if c.at < len(c.blocks) && c.blocks[c.at].last < doc {
-		// In steps that double, then between the last two of them.
+		// Steps that double, then a binary search between the last two.
 		lo, step := c.at, 1
 		for lo+step < len(c.blocks) && c.blocks[lo+step].last < doc {
 			lo += step
@@ -131,7 +131,7 @@ func (c *cursor) seek(doc uint32) bool {
 	return c.docs[0] <= doc
 }
 
-// done tells that there are no more blocks.
+// done reports whether there are no more blocks.
 func (c *cursor) done() bool { return c.at >= c.count() }
 
 // decode writes the postings of v from lo up to hi to docs and tfs.
@@ -163,7 +163,7 @@ func widen[T uint8 | uint16 | uint32](dst []uint32, src []T, add uint32) {
 	}
 }
 
-// pick writes to picked the places of the postings of v, from lo up to hi, of which the term frequency is at least need.
+// pick writes to picked the positions of the postings of v, from lo up to hi, whose term frequency is at least need.
 func (v *view) pick(picked *[blockSize]uint8, lo, hi int, need uint32) []uint8 {
 	n := 0
 	switch {
@@ -180,7 +180,7 @@ func (v *view) pick(picked *[blockSize]uint8, lo, hi int, need uint32) []uint8 {
 			}
 		}
 	case v.f8 != nil && need <= math.MaxUint8:
-		// Eight at a time: adding 128-need to a byte below 128 sets its highest bit where it is at least need.
+		// Eight at a time: adding 128-need to a byte below 128 sets its highest bit if it is at least need.
 		const ones, high = 0x0101010101010101, 0x8080808080808080
 		add := uint64(high) - uint64(min(need, 128))*ones
 		for i := lo &^ 7; i < hi; i += 8 {

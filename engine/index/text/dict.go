@@ -1,7 +1,7 @@
 package text
 
-// dict finds the record of a term by its text: open addressing over records without pointers, so that a million terms are a
-// handful of objects to the garbage collector.
+// dict finds the record of a term by its text: open addressing over records without pointers, so that a million terms
+// are a handful of objects for the garbage collector.
 type dict struct {
 	slots []slot // a power of two
 	terms []term
@@ -9,16 +9,16 @@ type dict struct {
 }
 
 // slot is a place of the hash table, free where place is 0.
-type slot struct{ hash, place uint32 } // place is one more than that in terms
+type slot struct{ hash, place uint32 } // one more than the term's place in terms
 
-// term is what is kept of a term: where its text is, and its postings.
+// term is the record of a term: where its text is, and its postings.
 type term struct {
 	text    uint32 // ref of its bytes
 	length  uint32 // how many
-	df      uint32 // documents it is in
+	df      uint32 // number of documents it is in
 	last    uint32 // the document of the last posting
-	tail    uint32 // ref of the postings that are in no block yet; where there is one alone, its term frequency
-	list    uint32 // one more than the place of its blocks in lists, 0 where it has none
+	tail    uint32 // ref of the postings that are in no block yet; if there is only one posting, its term frequency
+	list    uint32 // one more than the place of its blocks in lists, 0 if it has none
 	tailMin uint32 // words of the shortest document of the tail
 	tailLen uint16 // bytes of the tail
 	tailN   uint8  // postings of the tail
@@ -26,7 +26,7 @@ type term struct {
 
 func (d *dict) len() int { return len(d.terms) - len(d.spare) }
 
-// find is the place of a term in terms.
+// find returns the place of a term in terms.
 func (d *dict) find(a *arena, hash uint32, text []byte) (place uint32, ok bool) {
 	if len(d.slots) == 0 {
 		return 0, false
@@ -40,13 +40,13 @@ func (d *dict) find(a *arena, hash uint32, text []byte) (place uint32, ok bool) 
 	return 0, false
 }
 
-// text is the text of a term.
+// text returns the text of a term.
 func (d *dict) text(a *arena, place uint32) []byte {
 	t := &d.terms[place]
 	return a.at(t.text, int(t.length))
 }
 
-// enter is the place of a term, which it makes a record for where it has none.
+// enter returns the place of a term, and adds a record for it if it has none.
 func (d *dict) enter(a *arena, hash uint32, text []byte) uint32 {
 	if place, ok := d.find(a, hash, text); ok {
 		return place
@@ -88,14 +88,14 @@ func (d *dict) grow() {
 	}
 }
 
-// remove takes a term out. What its record refers to, but for the text, must have been given back.
+// remove removes a term. What its record refers to, except the text, must have been freed.
 func (d *dict) remove(a *arena, hash, place uint32) {
 	mask := uint32(len(d.slots) - 1)
 	at := hash & mask
 	for d.slots[at].place != place+1 {
 		at = (at + 1) & mask
 	}
-	// Whatever follows without a gap moves up, unless that would put it before the slot its hash names.
+	// Entries that follow without a gap move up, unless that would move one before the slot of its hash.
 	for next := (at + 1) & mask; d.slots[next].place != 0; next = (next + 1) & mask {
 		if (next-d.slots[next].hash)&mask >= (next-at)&mask {
 			d.slots[at] = d.slots[next]
@@ -107,7 +107,7 @@ func (d *dict) remove(a *arena, hash, place uint32) {
 	d.spare = append(d.spare, place)
 }
 
-// bytes is the memory held.
+// bytes returns the memory held in bytes.
 func (d *dict) bytes() int64 {
 	const slotSize, termSize = 8, 32
 	return int64(cap(d.slots))*slotSize + int64(cap(d.terms))*termSize + int64(cap(d.spare))*4

@@ -7,21 +7,21 @@ import (
 	"fenec/engine/index"
 )
 
-// Ended says which documents of an index a search finds the statistics without: those whose end is at Until or before. Their
-// owner may delete them much later, and until then they are in the postings.
+// Ended defines which documents of an index a search leaves out of the statistics: those whose end is at Until or
+// before. Their owner may delete them much later, and until then they are in the postings.
 type Ended struct {
 	Until int64
-	// Between calls fn with the texts of the documents that end after one time and no later than another, both as in Until;
-	// after math.MinInt64 is from the first end on. It returns false where it left some out.
+	// Between calls fn with the texts of the documents that end after one time and no later than another, both as in
+	// Until; after math.MinInt64 is from the first end on. It returns false if it left some out.
 	Between func(after, until int64, fn func(text []byte)) bool
 }
 
-// ended counts the documents that have ended, up to a time. It follows the time of each search, forward and back, by the
-// documents that end in between, which are few: so the statistics of a search cost next to nothing, however many documents
-// have ended before.
+// ended counts the documents that have ended, up to a time. It follows the time of each search, forward and back, by
+// the documents that end in between, which are few: so the statistics of a search cost next to nothing, however many
+// documents have ended before.
 //
-// Searches run side by side, each with a time of its own. One holds mu while it moves the counts to its time and reads what
-// it needs of them.
+// Searches run concurrently, each with its own time. A search holds mu while it moves the counts to its time and reads
+// what it needs of them.
 type ended struct {
 	mu    sync.Mutex
 	until int64
@@ -33,13 +33,13 @@ type ended struct {
 
 func newEnded() *ended { return &ended{until: math.MinInt64} }
 
-// forget counts no document.
+// forget resets the counts to no document.
 func (e *ended) forget() {
 	e.until, e.live, e.words = math.MinInt64, 0, 0
 	e.dict, e.arena = dict{}, arena{}
 }
 
-// move makes e count what has ended at a time. It returns false, and counts nothing, where not all of that is known.
+// move makes e count what has ended at a time. It returns false, and counts nothing, if not all of that is known.
 func (e *ended) move(o Options, to Ended) (ok bool) {
 	switch {
 	case to.Until > e.until:
@@ -57,7 +57,7 @@ func (e *ended) move(o Options, to Ended) (ok bool) {
 	return true
 }
 
-// add counts a document, one without a word not being in the index.
+// add counts a document. One without a word is not in the index.
 func (e *ended) add(o Options, text []byte) {
 	e.tally(o, text, func(length uint32, t *tally) {
 		e.live++
@@ -68,7 +68,7 @@ func (e *ended) add(o Options, text []byte) {
 	})
 }
 
-// remove takes back an add.
+// remove undoes an add.
 func (e *ended) remove(o Options, text []byte) {
 	e.tally(o, text, func(length uint32, t *tally) {
 		e.live--
@@ -99,7 +99,7 @@ func (e *ended) tally(o Options, text []byte, fn func(length uint32, t *tally)) 
 	}
 }
 
-// documents is in how many of the documents that have ended a term is.
+// documents returns the number of ended documents that have a term.
 func (e *ended) documents(hash uint32, term []byte) uint32 {
 	if place, ok := e.dict.find(&e.arena, hash, term); ok {
 		return e.dict.terms[place].df
@@ -113,27 +113,28 @@ func (e *ended) bytes() int64 {
 	return e.dict.bytes() + e.arena.bytes()
 }
 
-// AddEnd tells that a document of the index, of that text, has an end from now on, which searches then know of. It comes with
-// the Add of such a document, and RemoveEnd with its Remove; both where a document's end is moved.
+// AddEnd records that a document of the index, with that text, has an end from now on, which searches then take into
+// account. It is called with the Add of such a document, and RemoveEnd with its Remove; both are called if a document's
+// end is moved.
 func (x *Index) AddEnd(end int64, text []byte) {
 	if end <= x.ended.until {
 		x.ended.add(x.o, text)
 	}
 }
 
-// RemoveEnd tells that a document that had an end has it no more.
+// RemoveEnd records that a document that had an end no longer has one.
 func (x *Index) RemoveEnd(end int64, text []byte) {
 	if end <= x.ended.until {
 		x.ended.remove(x.o, text)
 	}
 }
 
-// ForgetEnds tells that no document has an end.
+// ForgetEnds records that no document has an end.
 func (x *Index) ForgetEnds() { x.ended.forget() }
 
-// SearchWithout is Search of an index in which the documents that have ended are not: they count in no statistic, so that
-// scores are to the last bit those of an index of the others. Accept must take none of them. ok is false where e does not say
-// of all documents whether they have ended.
+// SearchWithout is Search of an index without the documents that have ended: they count in no statistic, so that scores
+// equal those of an index of the others to the last bit. accept must return false for them. ok is false if e does not
+// cover all documents.
 func (x *Index) SearchWithout(e Ended, query []byte, k int, accept func(id int64) bool, dst []index.Hit) (hits []index.Hit, ok bool) {
 	s := searches.Get().(*search)
 	defer searches.Put(s)

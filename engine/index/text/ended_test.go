@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// mortal is an index beside its documents, some of which have an end.
+// mortal is an index and its documents, some of which have an end.
 type mortal struct {
 	x    *Index
 	docs map[int64]mortalText
@@ -42,7 +42,7 @@ func (m *mortal) setEnd(id, end int64) {
 	}
 }
 
-// moveEnd is a change of a document's end alone.
+// moveEnd changes only a document's end.
 func (m *mortal) moveEnd(id, end int64) {
 	d, there := m.docs[id]
 	if !there {
@@ -66,7 +66,7 @@ func (m *mortal) remove(id int64) {
 	delete(m.docs, id)
 }
 
-// at are the documents that have ended at a time.
+// at returns the documents that have ended at a time.
 func (m *mortal) at(now int64) Ended {
 	return Ended{Until: now, Between: func(after, until int64, fn func(text []byte)) bool {
 		for _, d := range m.docs {
@@ -87,7 +87,7 @@ func (m *mortal) search(t rapid.TB, now int64, query string, k int) []index.Hit 
 	return hits
 }
 
-// fresh is an index of the documents that have not ended.
+// fresh returns an index of the documents that have not ended.
 func (m *mortal) fresh(now int64) *Index {
 	x := New(m.x.o)
 	for _, id := range slices.Sorted(maps.Keys(m.docs)) {
@@ -179,7 +179,7 @@ func TestAClockThatMovesLeavesTheRanksOfAFreshIndex(t *testing.T) {
 	}
 }
 
-// TestSearchesAtDifferentTimes run side by side, each with the statistics of its own time.
+// TestSearchesAtDifferentTimes runs them concurrently, each with the statistics of its own time.
 func TestSearchesAtDifferentTimes(t *testing.T) {
 	m := &mortal{x: New(standard), docs: map[int64]mortalText{}}
 	for id := range int64(300) {

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// ignorable is what Unicode calls Default_Ignorable_Code_Point: soft hyphens, joiners, variation selectors, marks of direction.
-// They change how a word looks and not what it is. The zero-width space is left out, because it parts words.
+// ignorable is what Unicode calls Default_Ignorable_Code_Point: soft hyphens, joiners, variation selectors, marks of
+// direction. They change how a word looks and not what it is. The zero-width space is left out, because it separates
+// words.
 var ignorable = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0x00ad, Hi: 0x00ad, Stride: 1},
@@ -50,9 +51,9 @@ type folder struct {
 	iter                     norm.Iter
 }
 
-// appendFolded appends text as it is indexed and looked for: compatibility forms and case are folded as Unicode's
-// NFKC_Casefold does it, a dotted and a dotless i are one letter, and so are a typewriter's apostrophe and a typesetter's.
-// Accents stay. Each byte that is not UTF-8 becomes U+FFFD. What is folded is its own folding.
+// appendFolded appends text as it is indexed and searched for: compatibility forms and case are folded as by Unicode's
+// NFKC_Casefold, a dotted and a dotless i are the same letter, and so are a typewriter's apostrophe and a typesetter's.
+// Accents stay. Each byte that is not UTF-8 becomes U+FFFD. Folding folded text changes nothing.
 func (f *folder) appendFolded(dst, text []byte) []byte {
 	f.decomposed = f.normalize(f.decomposed[:0], norm.NFKD, text)
 	if need := maxFoldGrow * len(f.decomposed); cap(f.cased) < need {
@@ -63,7 +64,7 @@ func (f *folder) appendFolded(dst, text []byte) []byte {
 		panic("text: case folding outgrows its buffer: " + err.Error())
 	}
 	f.plain = f.plain[:0]
-	overI := false // all since the last i are marks on it
+	overI := false // all runes since the last i are marks on it
 	for rest := f.cased[:n]; len(rest) > 0; {
 		r, size := utf8.DecodeRune(rest)
 		rest = rest[size:]
@@ -74,7 +75,7 @@ func (f *folder) appendFolded(dst, text []byte) []byte {
 			r = 'i'
 		case r == apostrophe:
 			r = '\''
-		case r >= 0xab70 && r <= 0xabbf: // small Cherokee letters, which x/text takes for the folded ones
+		case r >= 0xab70 && r <= 0xabbf: // small Cherokee letters, which x/text regards as folded
 			r += 0x13a0 - 0xab70
 		case r >= 0x13f8 && r <= 0x13fd:
 			r += 0x13f0 - 0x13f8

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var standard = Options{K1: 1.2, B: 0.75}
 
-// vocabulary holds words of every way of reading, few enough that documents share them.
+// vocabulary holds words that exercise every way of reading, few enough that documents share them.
 var vocabulary = []string{
 	"a", "the", "fox", "foxes", "don't", "don’t", "international", "internet", "Straße", "STRASSE", "ısı", "ISI", "naïve",
 	"σίσυφος", "ΣΊΣΥΦΟΣ", "3.14", "42", "x_y", "東京", "東京タワー", "タワー", "の", "한국어", "한국", "ภาษาไทย", "ไทย", "ก",
@@ -44,7 +44,7 @@ func drawText(t *rapid.T, label string) string {
 	return strings.Join(words, rapid.SampledFrom([]string{" ", "", "-"}).Draw(t, "between"))
 }
 
-// checkAgainst compares answers to those by the definition.
+// checkAgainst compares results with those by the definition.
 func checkAgainst(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -97,7 +97,7 @@ func TestScoresAreThoseOfTheDefinition(t *testing.T) {
 	})
 }
 
-// corpus is n texts of words as frequent as Zipf has it, of very different lengths.
+// corpus returns n texts of words with Zipf's frequencies, of very different lengths.
 func corpus(r *rand.Rand, n, longest, words int) []string {
 	z := rand.NewZipf(r, 1.1, 1.5, uint64(words-1))
 	texts := make([]string, n)
@@ -111,7 +111,7 @@ func corpus(r *rand.Rand, n, longest, words int) []string {
 	return texts
 }
 
-// queries are of one to many words, frequent ones and rare ones, some twice.
+// queries returns queries of one to many words, frequent ones and rare ones, some twice.
 func queries(r *rand.Rand, n, words int) []string {
 	z := rand.NewZipf(r, 1.1, 1.5, uint64(words-1))
 	all := make([]string, n)
@@ -142,7 +142,7 @@ func TestLongPostingsScoreAsDefined(t *testing.T) {
 	}
 }
 
-// sameAsFresh compares answers to those of an index that never knew anything else than texts, by the bit.
+// sameAsFresh compares results, bit by bit, with those of an index that has only ever had texts.
 func sameAsFresh(t *testing.T, x *Index, texts map[int64]string, queries []string) {
 	t.Helper()
 	fresh := New(x.o)
@@ -228,7 +228,7 @@ func TestABuiltIndexIsOneAddedTo(t *testing.T) {
 	}
 }
 
-// TestChangesUseMemoryAgain changes documents again and again: the index must not grow by what is gone.
+// TestChangesUseMemoryAgain changes documents repeatedly: the index must not grow by what is deleted.
 func TestChangesUseMemoryAgain(t *testing.T) {
 	unique := strings.Repeat("unique", 20)
 	x, r := New(standard), rand.New(rand.NewPCG(19, 20))
@@ -261,7 +261,7 @@ func TestBlocksOfEveryWidthScoreAsDefined(t *testing.T) {
 		w.put(id, text)
 		x.Add(id, []byte(text))
 	}
-	// A term that is seldom at first, and then in each document, up to more times than a byte counts.
+	// A term that is rare at first, and then in each document, up to more often than a byte counts.
 	put(0, "often")
 	for id := int64(1); id < 66_000; id++ {
 		put(id, "other")
@@ -275,7 +275,7 @@ func TestBlocksOfEveryWidthScoreAsDefined(t *testing.T) {
 	}
 }
 
-// TestBoundsHoldWhenDocumentsBecomeLonger puts the best document into a block that is made while all are short.
+// TestBoundsHoldWhenDocumentsBecomeLonger has the best document in a block that is made while all are short.
 func TestBoundsHoldWhenDocumentsBecomeLonger(t *testing.T) {
 	const best = 200
 	x, w := New(standard), newOracle(standard)

@@ -42,7 +42,7 @@ func (w *oracle) remove(id int64) {
 	delete(w.docs, id)
 }
 
-// search is the documents that hold a word of the query, and the score of each to more digits than an answer has.
+// search returns the documents that hold a word of the query, and the score of each to more digits than a result has.
 func (w *oracle) search(query string, accept func(id int64) bool) ([]index.Hit, map[int64]float64) {
 	df, total := map[string]float64{}, 0.0
 	for _, d := range w.docs {

@@ -37,7 +37,7 @@ func TestManySearchAtOnce(t *testing.T) {
 
 func TestManyTermsAreFewObjects(t *testing.T) {
 	var before, after runtime.MemStats
-	for range 3 { // pools keep what is in them through two collections
+	for range 3 { // pools keep their items through two collections
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&before)

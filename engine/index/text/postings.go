@@ -6,41 +6,42 @@ import (
 	"unsafe"
 )
 
-// The postings of a term are, for each document it is in, the document's number and how often the term is in it, ascending.
-// The last ones, fewer than blockSize, are its tail: differences and term frequencies as varints, made to grow. As soon as
-// there are blockSize they become a block, made to be searched: document numbers as differences to the first one, in as many
-// bytes each as the greatest needs, and term frequencies, which are left out where all are 1.
+// The postings of a term are, for each document it is in, the document's number and how often the term is in it,
+// ascending. The last ones, fewer than blockSize, are its tail: differences and term frequencies as varints, a format
+// made to grow. When there are blockSize of them they become a block, a format made to be searched: document numbers as
+// differences to the first one, in as many bytes each as the largest needs, and term frequencies, which are left out if
+// all are 1.
 //
-// A document that is gone stays in the postings until so many of a term's are gone that what is left is written anew.
+// A removed document stays in the postings until so many of a term's are removed that the rest is rewritten.
 
 // blockSize is the number of postings of a block.
 const blockSize = 128
 
-// block is blockSize postings, and what bounds the scores of all of them.
+// block is blockSize postings and the bounds of their scores.
 type block struct {
 	first, last uint32 // documents
 	ref         uint32
 	minLen      uint32  // words of the shortest document
-	peak        float32 // the greatest saturation, see bm25, when the average length was avg
+	peak        float32 // the largest saturation, see bm25, when the average length was avg
 	avg         float32
 	docWidth    uint8 // bytes of a document number: 1, 2 or 4
-	tfWidth     uint8 // bytes of a term frequency: 0 where all are 1, 1 or 4
+	tfWidth     uint8 // bytes of a term frequency: 0 if all are 1, 1 or 4
 }
 
 func (b *block) size() int { return blockSize * int(b.docWidth+b.tfWidth) }
 
-// view is a run of postings made to be searched.
+// view is a run of postings in the searchable format.
 type view struct {
 	n     int
 	first uint32
-	d8    []uint8 // of one of the three: differences to first
+	d8    []uint8 // one of these three is set: differences to first
 	d16   []uint16
 	d32   []uint32
-	f8    []uint8 // of one of the two, or neither where each is 1: term frequencies
+	f8    []uint8 // one of these two is set, or neither if each is 1: term frequencies
 	f32   []uint32
 }
 
-// view is the postings of a block. It is good until the index changes.
+// view returns the postings of a block. It is valid until the index changes.
 func (x *Index) view(b *block) view {
 	bytes := x.arena.at(b.ref, b.size())
 	docs, tfs := bytes[:blockSize*int(b.docWidth)], bytes[blockSize*int(b.docWidth):]
@@ -62,7 +63,7 @@ func (x *Index) view(b *block) view {
 	return v
 }
 
-// doc is the document of posting i.
+// doc returns the document of posting i.
 func (v *view) doc(i int) uint32 {
 	switch {
 	case v.d16 != nil:
@@ -73,7 +74,7 @@ func (v *view) doc(i int) uint32 {
 	return v.first + v.d32[i]
 }
 
-// tf is the term frequency of posting i.
+// tf returns the term frequency of posting i.
 func (v *view) tf(i int) uint32 {
 	switch {
 	case v.f8 != nil:
@@ -84,7 +85,7 @@ func (v *view) tf(i int) uint32 {
 	return 1
 }
 
-// search is the first posting of a document not before doc, or the number of postings.
+// search returns the first posting of a document not before doc, or the number of postings.
 func (v *view) search(doc uint32) int {
 	if doc <= v.first {
 		return 0
@@ -116,7 +117,7 @@ func firstNotBefore[T uint8 | uint16 | uint32](s []T, v uint32) int {
 	return base
 }
 
-// append adds a posting to a term, after all it has. The document's length is in lengths already.
+// append adds a posting to a term, after all it has. The document's length is already in lengths.
 func (x *Index) append(t *term, doc, tf uint32) {
 	length := x.lengths[doc]
 	switch t.tailN {
@@ -185,7 +186,7 @@ func (x *Index) readTail(t *term, dst []occurrence) []occurrence {
 	return dst
 }
 
-// dropTail forgets the postings of a tail.
+// dropTail frees the postings of a tail.
 func (x *Index) dropTail(t *term) {
 	if t.tailN > 1 {
 		x.arena.release(t.tail, int(t.tailLen))
@@ -252,7 +253,7 @@ func (x *Index) addBlock(t *term, b block) {
 	x.lists[t.list-1] = append(x.lists[t.list-1], b)
 }
 
-// blocks are the blocks of a term.
+// blocks returns the blocks of a term.
 func (x *Index) blocks(t *term) []block {
 	if t.list == 0 {
 		return nil
@@ -260,10 +261,10 @@ func (x *Index) blocks(t *term) []block {
 	return x.lists[t.list-1]
 }
 
-// held is how many postings a term has, those of documents that are gone included.
+// held returns the number of postings of a term, including those of removed documents.
 func (x *Index) held(t *term) int { return blockSize*len(x.blocks(t)) + int(t.tailN) }
 
-// postings appends to dst the postings of a term whose documents are there.
+// postings appends to dst the postings of a term whose documents exist.
 func (x *Index) postings(t *term, dst []occurrence) []occurrence {
 	for i := range x.blocks(t) {
 		v := x.view(&x.blocks(t)[i])
@@ -284,7 +285,7 @@ func (x *Index) postings(t *term, dst []occurrence) []occurrence {
 	return kept
 }
 
-// drop forgets all postings of a term.
+// drop frees all postings of a term.
 func (x *Index) drop(t *term) {
 	x.dropTail(t)
 	if t.list == 0 {
@@ -299,7 +300,7 @@ func (x *Index) drop(t *term) {
 	t.list = 0
 }
 
-// listBytes is the memory the lists hold outside of the arena.
+// listBytes returns the memory that the lists hold outside of the arena, in bytes.
 func (x *Index) listBytes() int64 {
 	n := int64(cap(x.lists))*24 + int64(cap(x.spareLists))*4
 	for i := range x.lists {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// class is what a folded rune is to the scanner. A rune of none parts words.
+// class is the class of a folded rune to the scanner. A rune of class 0 separates words.
 type class uint8
 
 const (
@@ -20,12 +20,12 @@ const (
 	midDigit                    // and between digits
 	paired                      // Han, kana and Hangul
 	tripled                     // Thai, Lao, Khmer and Myanmar
-	complex                     // no more is known without what is around it, or annex 29 has special rules for it
+	complex                     // the class depends on the neighbours, or annex 29 has special rules for it
 
 	wordStart = letter | digit | joiner
 )
 
-// asciiClass is the class of a byte. Of a rune that is more than one byte the first is complex.
+// asciiClass is the class of a byte. The first byte of a rune of several bytes is complex.
 var asciiClass = func() (classes [256]class) {
 	for c := 'a'; c <= 'z'; c++ {
 		classes[c], classes[c-'a'+'A'] = letter, letter
@@ -53,12 +53,12 @@ var asciiLower = func() (lower [256]byte) {
 	return lower
 }()
 
-// known holds what is known of the runes that were met: the folded rune, shifted, and its class. No entry is 0.
+// known caches runes that were read: the folded rune, shifted, and its class. No entry is 0.
 var known [0x20000]atomic.Uint32
 
 const classBits = 8
 
-// simple is the folded form of a rune beyond ASCII and the class of that, unless it is complex.
+// simple returns the folded form of a rune beyond ASCII and its class, unless it is complex.
 func simple(r rune) (rune, class) {
 	if int(r) >= len(known) {
 		return 0, complex
@@ -72,11 +72,11 @@ func simple(r rune) (rune, class) {
 	return rune(entry >> classBits), class(entry)
 }
 
-// classify finds out what simple answers.
+// classify computes what simple returns.
 func classify(r rune) (rune, class) {
 	form := new(folder).appendFolded(nil, utf8.AppendRune(nil, r))
 	folded, size := utf8.DecodeRune(form)
-	// A rune can be folded by itself if it is neither changed by what is before it nor gone, as joiners are.
+	// A rune can be folded by itself if it is neither changed by what is before it nor removed, as joiners are.
 	if len(form) == 0 || size != len(form) || folded == utf8.RuneError || !norm.NFKC.Properties(form).BoundaryBefore() {
 		return 0, complex
 	}
@@ -89,7 +89,7 @@ func classify(r rune) (rune, class) {
 	case tripled:
 		return folded, tripled
 	}
-	// The library does not tell the properties it has of a rune, but how words are parted shows them.
+	// The library does not expose a rune's properties, but how it separates words shows them.
 	s := string(folded)
 	joins := func(text string) bool {
 		n, _, _ := words.SplitFunc([]byte(text), true)
@@ -111,7 +111,8 @@ func classify(r rune) (rune, class) {
 	return 0, complex
 }
 
-// scriptOf is paired, tripled, or, of a mark that belongs to what is before it, complex. Digits of any script make words.
+// scriptOf returns paired, tripled, or, for a mark that belongs to what is before it, complex. Digits of any script
+// make words.
 func scriptOf(r rune) class {
 	switch {
 	case r < 0x300:

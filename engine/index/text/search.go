@@ -9,9 +9,10 @@ import (
 	"fenec/engine/index"
 )
 
-// Search appends to dst the k documents that score highest for the words of a query, of those accept takes, best first, ties
-// by ascending id. A document needs to hold one of the words. A nil accept takes all; a k of math.MaxInt finds all.
-// Accept may be asked twice for a document, and only for one that could be among the k.
+// Search appends to dst the k documents with the highest scores for the words of a query among those that accept
+// returns true for, best first, ties by ascending id. A document needs to hold one of the words. A nil accept accepts
+// all; a k of math.MaxInt finds all. accept may be called twice for a document, and only for one that could be among
+// the k.
 func (x *Index) Search(query []byte, k int, accept func(id int64) bool, dst []index.Hit) []index.Hit {
 	s := searches.Get().(*search)
 	defer searches.Put(s)
@@ -25,16 +26,16 @@ func (x *Index) Search(query []byte, k int, accept func(id int64) bool, dst []in
 
 var searches = sync.Pool{New: func() any { return new(search) }}
 
-// search finds the best documents with MaxScore (Turtle and Flood 1995, as Ding and Suel 2011 refine it with blocks).
+// search finds the best documents with MaxScore (Turtle and Flood 1995, as refined with blocks by Ding and Suel 2011).
 //
-// Its cursors, one a term, are in the order of their weights, heaviest first, and rest says what the last ones can bring at
-// most. As soon as the best documents so far score more than cursors e and on can bring together, each document worth finding
-// is in one of the first e, the essential ones: these alone are walked, and the others are asked for the documents found.
-// There are two ways to walk: while more than one is essential, window by window with a sum for each document of the window;
-// the last one by itself, posting by posting.
+// Its cursors, one a term, are ordered by their weights, largest first, and rest holds upper bounds of what the last
+// ones can add. Once the best documents so far score more than cursors e and on can add together, each document worth
+// finding is in one of the first e, the essential cursors: only these are walked, and the others are probed for the
+// documents found. There are two ways to walk: while more than one is essential, window by window with a sum for each
+// document of the window; the last one by itself, posting by posting.
 //
-// The parts of a score are added in the order of the cursors on either way, so that documents that are equal to the query
-// score equal to the last bit.
+// Both ways add the parts of a score in the order of the cursors, so that documents which are equal for the query have
+// equal scores to the last bit.
 type search struct {
 	x       *Index
 	accept  func(id int64) bool
@@ -44,30 +45,30 @@ type search struct {
 
 	wanted  []wanted
 	cursors []cursor
-	rest    []float64 // of each cursor what it and those after it bring at most; 0 after the last one
+	rest    []float64 // for each cursor, the most that it and those after it can add; 0 after the last one
 	k       int
 	top     index.TopK
-	hits    []index.Hit // room of top
-	limit   float64     // what scores below it is not among the best
+	hits    []index.Hit // memory of top
+	limit   float64     // a document that scores less is not among the best
 
 	sums    [window]float64
 	touched [window / 64]uint64 // whose sums are in use
-	docs    [blockSize]uint32   // of the block at hand
+	docs    [blockSize]uint32   // of the current block
 	tfs     [blockSize]uint32
 	picked  [blockSize]uint8
 	tail    []occurrence
 }
 
-// wanted is a term of the query that there are documents of.
+// wanted is a term of the query that some document has.
 type wanted struct {
 	place  uint32
 	weight float64
 }
 
-// window is how many document numbers are walked at once.
+// window is the number of document numbers that are walked at a time.
 const window = 1024
 
-// begin sets a search up but for what the statistics make of its terms.
+// begin prepares a search, except for what the statistics make of its terms.
 func (s *search) begin(x *Index, query []byte, k int, accept func(id int64) bool) {
 	s.x, s.accept, s.k, s.limit = x, accept, k, math.Inf(-1)
 	s.tally.reset(x.o)
@@ -76,11 +77,11 @@ func (s *search) begin(x *Index, query []byte, k int, accept func(id int64) bool
 	}
 }
 
-// end lets go of what is not the search's own.
+// end drops the references to what the search does not own.
 func (s *search) end() { s.x, s.accept = nil, nil }
 
-// weigh finds the terms of the query that there are documents of, and what each weighs by the statistics of the documents but
-// those that e counts, nil for none.
+// weigh finds the terms of the query that some document has, and the weight of each by the statistics of the documents
+// that e does not count; e may be nil.
 func (s *search) weigh(e *ended) {
 	x := s.x
 	st := x.statistics(e)
@@ -150,14 +151,14 @@ func (s *search) run() {
 	}
 }
 
-// slack keeps what rounding may have made too small by a little. It is far more than that, and far less than a difference of
-// scores that is worth a thought.
+// slack covers what rounding may have made slightly too small. It is far more than that, and far less than a difference
+// of scores that matters.
 const slack = 1e-6
 
-// raise makes score what a document needs to have. Equal ones may still have the lower id.
+// raise sets the score that a document needs to have. An equal one may still have the lower id.
 func (s *search) raise(score float32) { s.limit = max(s.limit, float64(score)*(1-slack)) }
 
-// foresee raises the limit before the walk, from what documents of the heaviest term score by it alone.
+// foresee raises the limit before the walk, by the scores of documents of the heaviest term alone.
 func (s *search) foresee() {
 	if len(s.cursors) < 2 || s.k > blockSize {
 		return
@@ -178,7 +179,7 @@ func (s *search) foresee() {
 	s.top = index.NewTopK(s.k, false, s.hits)
 }
 
-// offer is the end of a document's scoring.
+// offer ends a document's scoring.
 func (s *search) offer(doc uint32, score float64) {
 	if score < s.limit || s.x.lengths[doc] == 0 {
 		return
@@ -196,7 +197,7 @@ func (s *search) offer(doc uint32, score float64) {
 	}
 }
 
-// complete adds to the score of a document what the cursors from i on bring, unless it turns out too low.
+// complete adds to the score of a document what the cursors from i on add, unless it turns out too low.
 func (s *search) complete(doc uint32, score float64, i int) {
 	for ; i < len(s.cursors); i++ {
 		if score+s.rest[i] < s.limit {

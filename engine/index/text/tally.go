@@ -10,13 +10,13 @@ var seed = maphash.MakeSeed()
 
 func hashOf(term []byte) uint32 { return uint32(maphash.Bytes(seed, term)) }
 
-// tally counts the terms of one text or of a few. It is what texts become before the index or a query takes them up.
+// tally counts the terms of one text or of a few, before they are added to the index or searched for.
 type tally struct {
 	scanner  scanner
-	table    []uint32 // open addressing over terms: one more than the place of each, 0 where there is none
-	text     []byte   // of terms, one after another
+	table    []uint32 // open addressing over terms: one more than the place of each, 0 if the slot is free
+	text     []byte   // the terms, one after another
 	terms    []tallied
-	postings []posting // text after text, of each in the order its terms are first found
+	postings []posting // text after text, each in the order in which its terms are first found
 	lengths  []uint32  // words of each text
 
 	starts  []uint32 // used by byTerm
@@ -27,30 +27,30 @@ type tally struct {
 type tallied struct {
 	hash     uint32
 	from, to uint32 // in text
-	texts    uint32 // how many it is in
+	texts    uint32 // number of texts it is in
 	last     uint32 // place of the last posting
 }
 
-// posting says how often a term is in a text of a tally.
+// posting is how often a term is in a text of a tally.
 type posting struct {
 	term uint32
 	occurrence
 }
 
-// occurrence says how often a term is in a document.
+// occurrence is how often a term is in a document.
 type occurrence struct{ doc, tf uint32 }
 
 // smallestTable is the number of slots of a first hash table.
 const smallestTable = 16
 
-// reset forgets all texts. The options are those of the index.
+// reset drops all texts. The options are those of the index.
 func (t *tally) reset(o Options) {
 	t.scanner.prefix, t.scanner.chars = o.Prefix, o.Chars
 	clear(t.table)
 	t.text, t.terms, t.postings, t.lengths = t.text[:0], t.terms[:0], t.postings[:0], t.lengths[:0]
 }
 
-// add counts the terms of a text, which is known by its place among those added.
+// add counts the terms of a text, which is identified by its place among those added.
 func (t *tally) add(text []byte) {
 	doc, first := uint32(len(t.lengths)), uint32(len(t.postings))
 	t.scanner.scan(text)
@@ -72,7 +72,7 @@ func (t *tally) add(text []byte) {
 	t.lengths = append(t.lengths, length)
 }
 
-// enter is the place of a term.
+// enter returns the place of a term, which it adds if it is new.
 func (t *tally) enter(term []byte) uint32 {
 	if 2*len(t.terms) >= len(t.table) {
 		t.grow()
@@ -106,7 +106,7 @@ func (t *tally) grow() {
 	}
 }
 
-// byTerm calls fn for each term, in the order they were first found, with the texts it is in, ascending.
+// byTerm calls fn for each term, in the order in which they were first found, with the texts it is in, ascending.
 func (t *tally) byTerm(fn func(hash uint32, term []byte, in []occurrence)) {
 	t.starts = slices.Grow(t.starts[:0], len(t.terms))[:len(t.terms)]
 	n := uint32(0)

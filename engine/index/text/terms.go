@@ -12,13 +12,14 @@ type Term struct {
 	Extra bool // added by prefix or chars, and not counted in the length of the document
 }
 
-// Terms are the terms of a document or a query, in the order they are found in; one that occurs more than once is there as
-// often. Words are those of Unicode's annex 29 that hold a letter or a number. Of runs in scripts that put no space between
-// words there are overlapping grams instead: pairs of Han, kana and Hangul, triples of Thai, Lao, Khmer and Myanmar; a run
-// that is shorter is a term itself.
+// Terms returns the terms of a document or a query, in the order in which they are found; one that occurs more than
+// once is returned as often. Words are those of Unicode's annex 29 that hold a letter or a number. Runs in scripts
+// without spaces between words become overlapping grams instead: pairs of Han, kana and Hangul, triples of Thai, Lao,
+// Khmer and Myanmar; a shorter run is itself a term.
 //
-// All are folded as Unicode's NFKC_Casefold does it: case, compatibility forms and invisible characters make no difference.
-// Nor does it whether an i has a dot, or whether an apostrophe is a typewriter's or a typesetter's. Accents do.
+// All are folded as by Unicode's NFKC_Casefold: case, compatibility forms and invisible characters make no difference.
+// Nor does it matter whether an i has a dot, or whether an apostrophe is a typewriter's or a typesetter's. Accents do
+// matter.
 func (o Options) Terms(text []byte) []Term {
 	s := scanner{prefix: o.Prefix, chars: o.Chars}
 	s.scan(text)
@@ -32,27 +33,28 @@ func (o Options) Terms(text []byte) []Term {
 // minPrefix is the number of letters of the shortest prefix that is a term.
 const minPrefix = 3
 
-// scanner finds the terms of a text. Its buffers are kept for the next text.
+// scanner finds the terms of a text. Its buffers are reused for the next text.
 type scanner struct {
 	prefix int
 	chars  bool
 
 	bytes []byte // folded words and runs, one after another
-	spans []span // the terms, parts of bytes that overlap where they are grams or prefixes
+	spans []span // the terms, parts of bytes that overlap if they are grams or prefixes
 
 	folder folder
 	folded []byte
 	starts []int // in bytes, of each character of a run
 }
 
-// span is where a term lies in the bytes of its scanner.
+// span is the place of a term in the bytes of its scanner.
 type span struct {
 	from, to uint32
 	extra    bool
 }
 
-// scan finds the terms of text. Most of a text is simple: its runes are folded one by one, and ASCII's rules part its words.
-// Around whatever is not, from the start of the word or run it is met in to the next space, all of Unicode's rules apply.
+// scan finds the terms of text. Most of a text is simple: its runes are folded one by one, and ASCII's rules separate
+// its words. From the start of the word or run that has a rune which is not simple to the next space, all of Unicode's
+// rules apply.
 func (s *scanner) scan(text []byte) {
 	s.bytes, s.spans = s.bytes[:0], s.spans[:0]
 	for i := 0; i < len(text); {
@@ -77,10 +79,10 @@ func (s *scanner) scan(text []byte) {
 	}
 }
 
-// isSpace tells whether no rule joins what is before a byte of UTF-8 to what is after it.
+// isSpace reports whether a byte of UTF-8 separates what is before it from what is after it under every rule.
 func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
-// runeAt is the folded form of the rune at i, the class of that, and the size of the rune.
+// runeAt returns the folded form of the rune at i, its class, and the size of the rune.
 func runeAt(text []byte, i int) (rune, class, int) {
 	if c := text[i]; c < utf8.RuneSelf {
 		return rune(asciiLower[c]), asciiClass[c], 1
@@ -90,7 +92,7 @@ func runeAt(text []byte, i int) (rune, class, int) {
 	return folded, class, size
 }
 
-// simpleWord enters the word that starts at i and answers its end, unless it is not simple.
+// simpleWord adds the word that starts at i and returns its end, unless it is not simple.
 func (s *scanner) simpleWord(text []byte, i int) (end int, ok bool) {
 	from := len(s.bytes)
 	end = i
@@ -136,7 +138,7 @@ func (s *scanner) simpleWord(text []byte, i int) (end int, ok bool) {
 	return i, s.simpleTerm(from, all)
 }
 
-// simpleTerm enters the word that the bytes end with, unless it is nothing but underscores.
+// simpleTerm adds the word that the bytes end with, unless it is only underscores.
 func (s *scanner) simpleTerm(from int, all class) bool {
 	if all&(letter|digit) == 0 {
 		s.bytes = s.bytes[:from]
@@ -146,7 +148,7 @@ func (s *scanner) simpleTerm(from int, all class) bool {
 	return true
 }
 
-// simpleRun enters the grams of the run that starts at i and answers its end, unless it is not simple.
+// simpleRun adds the grams of the run that starts at i and returns its end, unless it is not simple.
 func (s *scanner) simpleRun(text []byte, i int, kind class) (end int, ok bool) {
 	from := len(s.bytes)
 	s.starts = s.starts[:0]
@@ -207,7 +209,7 @@ func (s *scanner) scanWords(text []byte) {
 	}
 }
 
-// word enters the word that the bytes end with, and its prefixes.
+// word adds the word that the bytes end with, and its prefixes.
 func (s *scanner) word(from int) {
 	s.enter(from, len(s.bytes), false)
 	if s.prefix < minPrefix {
@@ -223,8 +225,8 @@ func (s *scanner) word(from int) {
 	}
 }
 
-// grams enters the grams of the run that the bytes end with, whose characters begin at starts, or the run itself where it is
-// not longer than one.
+// grams adds the grams of the run that the bytes end with, whose characters begin at starts, or the run itself if it is
+// not longer than one gram.
 func (s *scanner) grams(from int, kind class) {
 	n := 2
 	if kind == tripled {
@@ -246,7 +248,7 @@ func (s *scanner) grams(from int, kind class) {
 	}
 }
 
-// gram enters a gram, unless it is nothing but marks, of which a run of triples can have several in a row.
+// gram adds a gram, unless it is only marks, of which a run of triples can have several in a row.
 func (s *scanner) gram(from, to int, kind class, extra bool) {
 	if kind == paired || hasLetterOrNumber(s.bytes[from:to]) {
 		s.enter(from, to, extra)

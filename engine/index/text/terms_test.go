@@ -12,7 +12,7 @@ import (
 	"fenec/engine/index"
 )
 
-// joined is the terms of a text in one line, those that are extra in parentheses.
+// joined returns the terms of a text in one line, those that are extra in parentheses.
 func joined(o Options, text string) string {
 	var all []string
 	for _, t := range o.Terms([]byte(text)) {
@@ -109,8 +109,8 @@ func TestExtraTerms(t *testing.T) {
 	}
 }
 
-// TestTheShortWayIsTheLongWay compares what a text is read as rune by rune, with all rules of the annex and of normal forms
-// for the whole of it.
+// TestTheShortWayIsTheLongWay compares the terms that are read rune by rune with those that all rules of the annex and
+// of normal forms find in the whole text.
 func TestTheShortWayIsTheLongWay(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 18))
 	some := []rune("aZ09_.':,; -\"\n\x00@éß·‘’“—…€\u00a0\u3000．＿Ａ１中東々〇ーがﾀﾞあ\u3099한\u1112\u1161\u11abภีก่กําລາကុမြ๒٣אבقطहिन्İı" +
@@ -145,8 +145,8 @@ func termsOf(s *scanner) []string {
 	return terms
 }
 
-// foldable calls yield for each rune that Unicode has a word to say about, but for the great blocks of characters that are all
-// alike, of which it takes a few.
+// foldable calls yield for each rune that Unicode's folding or word rules mention, but only for a few of each large
+// block of characters that are all alike.
 func foldable(yield func(r rune) bool) {
 	for r := rune(0); r <= utf8.MaxRune; r++ {
 		switch {

@@ -1,12 +1,13 @@
-// Package text finds the documents that hold words of a query, best first by BM25: an inverted index whose statistics are
-// those of the documents that are there now, exactly, after every change.
+// Package text finds the documents that hold words of a query, best first by BM25: an inverted index whose statistics
+// are exactly those of the current documents after every change.
 //
-// A text becomes terms (scanner), which are counted (tally) and entered: a dictionary leads from each term to its postings.
-// Documents are numbered as they come. The length of one that is gone is 0, and its number is used again only when the index
-// is written anew, which it is when more numbers are of documents that are gone than of those that are there.
+// A text becomes terms (scanner), which are counted (tally) and added to the index: a dictionary leads from each term
+// to its postings. Documents are numbered in the order they are added. The length of a removed document is 0, and its
+// number is used again only when the index is rewritten, which happens when more numbers belong to removed documents
+// than to current ones.
 //
-// [Index.Build] starts goroutines and waits for them; nothing else does. Any number of goroutines may search as long as none
-// writes; the database's lock sees to that.
+// [Index.Build] starts goroutines and waits for them; nothing else does. Any number of goroutines may search while none
+// writes, which the database's lock ensures.
 package text
 
 import (
@@ -15,12 +16,12 @@ import (
 	"fenec/engine/index"
 )
 
-// Options say how texts are read and scored.
+// Options are how texts are read and scored.
 type Options struct {
 	K1     float64 // how late more occurrences of a word stop counting, at least 0
-	B      float64 // how much long documents are held back, from 0 to 1
-	Prefix int     // the prefixes of 3 to Prefix letters of each word are terms too; below 3 there are none
-	Chars  bool    // the single characters of what is read as pairs and triples are terms too
+	B      float64 // how much a document's length lowers its score, from 0 to 1
+	Prefix int     // prefixes of 3 to Prefix letters of each word are terms too; none if below 3
+	Chars  bool    // single characters of what is read as pairs and triples are terms too
 }
 
 // Index is the index of one field.
@@ -32,31 +33,31 @@ type Index struct {
 	lists      [][]block // of terms of blockSize postings and more
 	spareLists []uint32  // one more than places in lists that are free
 
-	numbers index.IDs // of each document its number
+	numbers index.IDs // each document's number
 	ids     []int64   // by number
-	lengths []uint32  // by number, words; 0 of a document that is gone
-	live    int       // documents that are there
+	lengths []uint32  // by number, words; 0 if the document was removed
+	live    int       // number of documents
 	words   int64     // of all of them
 
 	ended *ended
 }
 
-// New is an empty index.
+// New returns an empty index.
 func New(o Options) *Index { return &Index{o: o, ended: newEnded()} }
 
-// Len is the number of documents: those with at least one word.
+// Len returns the number of documents with at least one word.
 func (x *Index) Len() int { return x.live }
 
-// Bytes is the memory held.
+// Bytes returns the memory held in bytes.
 func (x *Index) Bytes() int64 {
 	return x.dict.bytes() + x.arena.bytes() + x.listBytes() + x.numbers.Bytes() + int64(cap(x.ids))*8 + int64(cap(x.lengths))*4 +
 		x.ended.bytes()
 }
 
-// tallies are of use to the next text that is entered, removed or looked for.
+// tallies are reused for the next text that is added, removed or searched for.
 var tallies = sync.Pool{New: func() any { return new(tally) }}
 
-// Add enters a document with its text. One that is there already is left as it is.
+// Add adds a document with its text. It does nothing if the document exists.
 func (x *Index) Add(id int64, text []byte) {
 	t := tallies.Get().(*tally)
 	defer tallies.Put(t)
@@ -65,7 +66,7 @@ func (x *Index) Add(id int64, text []byte) {
 	x.enter(t, []int64{id})
 }
 
-// enter takes up the texts of a tally, those of the documents ids.
+// enter adds the texts of a tally, those of the documents ids.
 func (x *Index) enter(t *tally, ids []int64) {
 	const none = ^uint32(0)
 	numbers := make([]uint32, len(ids))
@@ -100,7 +101,8 @@ func (x *Index) enter(t *tally, ids []int64) {
 	})
 }
 
-// Remove takes a document out. The text is the one it was entered with. Where it is not there nothing changes.
+// Remove removes a document. The text must be the one it was added with. It does nothing if the document does not
+// exist.
 func (x *Index) Remove(id int64, text []byte) {
 	number, there := x.numbers.Delete(id)
 	if !there {
@@ -127,10 +129,10 @@ func (x *Index) Remove(id int64, text []byte) {
 	}
 }
 
-// minGone is how many documents or postings must be gone, whatever their share, before what is left is written anew.
+// minGone is how many documents or postings must be removed, whatever their share, before the rest is rewritten.
 const minGone = 32
 
-// removeFrom takes a document that is gone off a term.
+// removeFrom removes a document from the postings of a term.
 func (x *Index) removeFrom(hash, place uint32) {
 	e := &x.dict.terms[place]
 	e.df--
@@ -148,7 +150,7 @@ func (x *Index) removeFrom(hash, place uint32) {
 	}
 }
 
-// renumber writes the index anew, with numbers for the documents that are there alone. Their order stays.
+// renumber rewrites the index with new numbers for the current documents, in the same order.
 func (x *Index) renumber() {
 	y := &Index{o: x.o, live: x.live, words: x.words, ended: x.ended}
 	y.ids, y.lengths = make([]int64, 0, x.live), make([]uint32, 0, x.live)

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// need is the least term frequency with which a document of a length of at least shortest scores least by a term, 0 where
-// none does.
+// need returns the smallest term frequency with which a document of a length of at least shortest scores at least least
+// by a term, 0 if there is none.
 func (s *search) need(c *cursor, least float64) uint32 {
 	if least <= 0 {
 		return 1
@@ -18,7 +18,7 @@ func (s *search) need(c *cursor, least float64) uint32 {
 	return uint32(min(math.Ceil(tf*(1-slack)), math.MaxUint32))
 }
 
-// next is the first document from from on that one of the essential cursors has.
+// next returns the first document from from on that one of the essential cursors has.
 func (s *search) next(essential int, from uint32) (doc uint32, ok bool) {
 	doc = math.MaxUint32
 	for i := range essential {
@@ -38,7 +38,7 @@ func (s *search) next(essential int, from uint32) (doc uint32, ok bool) {
 	return doc, ok
 }
 
-// asking is about how many postings are added in the time that it takes to ask a cursor for a document.
+// asking is about how many postings are added in the time of probing a cursor for a document.
 const asking = 8
 
 // walkWindow finds documents from first up to but not including first+window.
@@ -54,7 +54,7 @@ func (s *search) walkWindow(essential int, first uint32) {
 	for _, set := range s.touched {
 		found += bits.OnesCount64(set)
 	}
-	// Where there is much to ask for it is faster to add up.
+	// If there is much to probe, adding up is faster.
 	for ; essential < len(s.cursors); essential++ {
 		if per := s.cursors[essential].count() * blockSize * window / len(s.x.ids); per > asking*found {
 			break
@@ -74,8 +74,8 @@ func (s *search) walkWindow(essential int, first uint32) {
 	}
 }
 
-// addCursor adds the scores of cursor i to the sums of the window at first, and tells whether any sum is in use. As long as
-// none is, documents that cannot be among the best without the cursors before i are left out.
+// addCursor adds the scores of cursor i to the sums of the window at first, and reports whether any sum is in use.
+// While none is, documents that cannot be among the best without the cursors before i are left out.
 func (s *search) addCursor(i int, first uint32, any bool) bool {
 	c, until := &s.cursors[i], first+window
 	for c.seek(first); !c.done() && c.first() < until; c.at++ {
@@ -98,7 +98,7 @@ func (s *search) addCursor(i int, first uint32, any bool) bool {
 	return any
 }
 
-// addAll adds the scores of the postings from lo up to hi of the block at hand to the sums of the window at first.
+// addAll adds the scores of the postings from lo up to hi of the current block to the sums of the window at first.
 func (s *search) addAll(c *cursor, first uint32, lo, hi int) {
 	c.v.decode(&s.docs, &s.tfs, lo, hi)
 	for i, doc := range s.docs[:hi-lo] {
@@ -108,7 +108,7 @@ func (s *search) addAll(c *cursor, first uint32, lo, hi int) {
 	}
 }
 
-// addSome adds those of the scores that are at least least, and tells whether there are any.
+// addSome adds those of the scores that are at least least, and reports whether there are any.
 func (s *search) addSome(c *cursor, first uint32, lo, hi int, least float64) bool {
 	need := s.need(c, least)
 	any := false
