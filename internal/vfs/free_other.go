@@ -4,5 +4,5 @@ package vfs
 
 import "math"
 
-// Free is not known here. A write that finds no room says so.
+// Free is unknown on this system. A write without space fails.
 func (osFS) Free(string) (int64, error) { return math.MaxInt64, nil }

@@ -57,7 +57,7 @@ func (osFS) SyncDir(name string) error {
 }
 
 // Lock uses flock, which belongs to the open file: two holders in one process exclude each other too, and the kernel
-// lets go when the process dies. Opening for reading is enough, so a directory that cannot be written can be locked.
+// releases the lock when the process ends. Opening for reading is enough, so a read-only directory can be locked.
 func (osFS) Lock(name string) (io.Closer, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, os.ErrNotExist) {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sync is fdatasync: it covers the bytes and a grown size, and leaves the times out, which would cost a second journal
-// write each.
+// Sync is fdatasync: it covers the bytes and a larger size but not the times, which would cost a second journal write
+// each.
 func (f osFile) Sync() error {
 	conn, err := f.SyscallConn()
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package vfs is the seam between fenec and the file system: the few calls the product makes, as interfaces, so that
-// tests can run it over a file system that fails and loses power at any of them (package crashfs).
+// Package vfs is the interface between fenec and the file system: the few calls the product makes, so that tests can run
+// it over a file system that fails and loses power at any of them (package crashfs).
 //
-// OS is the real one. Everything here is safe for concurrent use; nothing starts a goroutine.
+// OS is the real file system. Everything here is safe for concurrent use and starts no goroutine.
 package vfs
 
 import (
@@ -11,35 +11,35 @@ import (
 	"syscall"
 )
 
-// ErrLocked is what Lock answers where another holder, in this process or another, has the lock.
+// ErrLocked is returned by Lock if another holder, in this process or another, has the lock.
 var ErrLocked = errors.New("already locked by another process")
 
-// FS is a file system. Names are paths as package os takes them; errors answer to errors.Is with os.ErrNotExist,
-// os.ErrExist and os.ErrPermission.
+// FS is a file system. Names are paths as in package os. Errors match os.ErrNotExist, os.ErrExist and os.ErrPermission
+// with errors.Is.
 type FS interface {
-	// OpenFile opens name as os.OpenFile does. os.O_APPEND is not supported: writes carry their offset.
+	// OpenFile opens name like os.OpenFile. os.O_APPEND is not supported: writes have an offset.
 	OpenFile(name string, flag int, perm os.FileMode) (File, error)
 	// Rename moves old to new, replacing new. It is durable once SyncDir has covered the directory.
 	Rename(old, new string) error
 	Remove(name string) error
-	// ReadDir lists the base names in a directory, sorted.
+	// ReadDir returns the base names in a directory, sorted.
 	ReadDir(name string) ([]string, error)
 	Stat(name string) (Info, error)
 	// MkdirAll creates a directory and its missing parents.
 	MkdirAll(name string, perm os.FileMode) error
-	// SyncDir makes the names in a directory durable: what was created, renamed and removed in it.
+	// SyncDir makes the names in a directory durable: files created, renamed and removed in it.
 	SyncDir(name string) error
-	// Free is how many bytes this process may still write to the file system that holds the directory name. Another process
-	// may take them first, and a quota may end sooner.
+	// Free returns how many bytes this process may still write to the file system of the directory name. Another
+	// process may use them first, and a quota may be smaller.
 	Free(name string) (int64, error)
-	// Lock takes the advisory exclusive lock on a file or directory, or answers ErrLocked at once. A name that does
-	// not exist is created as an empty file. The lock ends with Close, and with the process.
+	// Lock takes the advisory exclusive lock on a file or directory, or returns ErrLocked at once. A name that does not
+	// exist is created as an empty file. Close releases the lock, as does the end of the process.
 	Lock(name string) (io.Closer, error)
 }
 
 // Info describes a file or directory.
 type Info struct {
-	Size int64 // bytes; of a directory, nothing in particular
+	Size int64 // bytes; undefined for a directory
 	Dir  bool
 }
 
@@ -48,25 +48,26 @@ type File interface {
 	io.ReaderAt
 	io.WriterAt
 	io.Closer
-	// Sync makes the file's bytes and size durable. Times and modes may lag, so that it costs an fdatasync where there
-	// is one. After it has failed, what reached the disk is unknown, and a later success says nothing about it.
+	// Sync makes the file's bytes and size durable. Times and modes may lag, so that it costs an fdatasync if there is
+	// one. After it has failed, what reached the disk is unknown, and a later success does not cover it.
 	Sync() error
-	// DropCache has what the system holds of the file and takes for written read from the device again. After a failed
-	// Sync that is the way to find out what is there, and to write it again: ext4 keeps with a page which blocks it lies
-	// in, so that one it could not write before is written there and yet reads as zeros. It is a hint to the system.
+	// DropCache drops clean pages of the file from the system's cache, so that they are read from the device again.
+	// After a failed Sync this shows what is on disk, so that the rest can be written again: ext4 keeps with a page
+	// which blocks it lies in, so that one it could not write before is written there and yet reads as zeros. It is a
+	// hint to the system.
 	DropCache() error
 	Truncate(size int64) error
-	// Size is the length in bytes.
+	// Size returns the length in bytes.
 	Size() (int64, error)
 }
 
-// IsFull reports whether err says that the disk, or the quota on it, is used up.
+// IsFull reports whether err means that the disk, or the quota on it, is full.
 func IsFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// Reason is the cause of a file system's error as a person reads it, without the path that package os adds: paths of
-// the server are nothing its clients should see.
+// Reason returns the cause of a file system error without the path that package os adds: clients must not see paths of
+// the server.
 func Reason(err error) string {
 	var path *os.PathError
 	var link *os.LinkError

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// both runs a test on the real file system and on the one in memory, each with an empty directory.
+// both runs a test on the real file system and on the in-memory one, each with an empty directory.
 func both(t *testing.T, f func(t *testing.T, fs vfs.FS, dir string)) {
 	t.Run("real", func(t *testing.T) { f(t, vfs.OS, t.TempDir()) })
 	t.Run("memory", func(t *testing.T) {
@@ -38,19 +38,19 @@ func TestALockIsHeldByOneUntilItIsClosed(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := fs.Lock(name); !errors.Is(err, vfs.ErrLocked) {
-				t.Fatalf("a second lock on %s answers %v", name, err)
+				t.Fatalf("a second lock on %s returns %v", name, err)
 			}
 			if err := held.Close(); err != nil {
 				t.Fatal(err)
 			}
 			again, err := fs.Lock(name)
 			if err != nil {
-				t.Fatalf("a lock let go answers %v", err)
+				t.Fatalf("a released lock returns %v", err)
 			}
 			again.Close()
 		}
 		if _, err := fs.Lock(filepath.Join(dir, "none", "file")); !errors.Is(err, os.ErrNotExist) {
-			t.Fatalf("a lock in no directory answers %v", err)
+			t.Fatalf("a lock in an unknown directory returns %v", err)
 		}
 	})
 }
@@ -67,7 +67,7 @@ func TestErrorsAreThoseOfPackageOS(t *testing.T) {
 			"remove": fs.Remove(name), "rename": fs.Rename(name, name+"2"), "sync": fs.SyncDir(name),
 		} {
 			if !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("%s of nothing answers %v", what, err)
+				t.Errorf("%s of an unknown name returns %v", what, err)
 			}
 		}
 		f, err := fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -75,13 +75,13 @@ func TestErrorsAreThoseOfPackageOS(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); !errors.Is(err, os.ErrExist) {
-			t.Errorf("an exclusive creation of what is there answers %v", err)
+			t.Errorf("an exclusive creation of an existing file returns %v", err)
 		}
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if err := f.Sync(); !errors.Is(err, os.ErrClosed) {
-			t.Errorf("a sync of a closed file answers %v", err)
+			t.Errorf("a sync of a closed file returns %v", err)
 		}
 		reader, err := fs.OpenFile(name, os.O_RDONLY, 0)
 		if err != nil {
@@ -126,7 +126,7 @@ func TestFreeSpaceIsThatOfTheFileSystem(t *testing.T) {
 			t.Errorf("%s: %s has %d bytes free, %v", name, dir, free, err)
 		}
 		if _, err := fs.Free(filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s: a directory that is not there answers %v", name, err)
+			t.Errorf("%s: an unknown directory returns %v", name, err)
 		}
 	}
 }

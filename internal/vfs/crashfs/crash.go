@@ -7,11 +7,10 @@ import (
 	"slices"
 )
 
-// Crash answers the file system as it would be found after power loss now: a new one without faults, locks or open
-// files. Of the changes since the last sync of each file and directory a prefix chosen by the seed is kept, the last
-// write of it maybe in part. At times, as file systems do that put a file's size on disk before its bytes, a file keeps
-// the length of what it lost, as zeros; or some of its pages are kept, in no order. The one it is called on goes on as it
-// was.
+// Crash returns the file system as it would be after power loss now: a new one without faults, locks or open files. Of
+// the changes since the last sync of each file and directory it keeps a prefix chosen by the seed, possibly with a part
+// of the last write. Some file systems put a file's size on disk before its bytes, so a file sometimes keeps the length
+// of what it lost, as zeros, or some of its pages in any order. The receiver is not changed.
 func (fs *FS) Crash() *FS {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -26,25 +25,25 @@ func (fs *FS) Crash() *FS {
 	}, func() loss { return loss(fs.random.IntN(int(losses))) })
 }
 
-// loss is how a file loses what was not synced.
+// loss is how a file loses its unsynced changes.
 type loss int
 
 const (
-	cutOff  loss = iota // from some byte on
-	zeroed              // from some byte on, its length kept
+	cutOff  loss = iota // everything after some byte
+	zeroed              // everything after some byte, with its length kept
 	byPages             // page by page
 	losses
 )
 
-// CrashKeeping is Crash where keep says how much survives: of a file's n unsynced bytes (a truncation counts as one),
-// of a directory's n unsynced changes. It answers 0 to n.
+// CrashKeeping is Crash with keep as the choice of how much survives: of a file's n unsynced bytes (a truncation counts
+// as one), and of a directory's n unsynced changes. keep returns 0 to n.
 func (fs *FS) CrashKeeping(keep func(n int) int) *FS {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	return fs.crashLocked(keep, func() loss { return cutOff })
 }
 
-// DropCache is that of every file, as when memory runs short.
+// DropCache calls DropCache on every file, as the system may do when memory is short.
 func (fs *FS) DropCache() {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -59,7 +58,7 @@ func (fs *FS) crashLocked(keep func(n int) int, how func() loss) *FS {
 	after := New(0)
 	after.random = rand.New(rand.NewPCG(fs.random.Uint64(), 0))
 	copies := map[*inode]*inode{}
-	// In the order of the names: the seed's choices must fall alike each time.
+	// Sorted by name, so that a seed always makes the same choices.
 	for _, path := range slices.Sorted(maps.Keys(fs.dirs)) {
 		d := fs.dirs[path]
 		names := maps.Clone(d.durable)
@@ -80,7 +79,7 @@ func (fs *FS) crashLocked(keep func(n int) int, how func() loss) *FS {
 	return after
 }
 
-// crashed is the file as power loss would leave it.
+// crashed returns the file as power loss would leave it.
 func (n *inode) crashed(fs *FS, keep func(n int) int, how loss) *inode {
 	b := replay(bytes.Clone(n.durable), n.unsynced, keep(cost(n.unsynced)))
 	switch {

@@ -1,12 +1,12 @@
-// Package crashfs is a file system in memory, for tests, that fails and loses power where it is told to.
+// Package crashfs is an in-memory file system for tests that fails and loses power at chosen operations.
 //
-// It keeps beside the present state the one on disk: of a file what Sync covered, of a directory the names SyncDir
-// covered. Crash answers the file system as power loss would leave it: what is on disk, and of everything younger some
-// prefix, file by file and directory by directory. Directories themselves are made durably at once.
+// Besides the current state it keeps the state on disk: of a file what Sync covered, of a directory the names SyncDir
+// covered. Crash returns the file system as power loss would leave it: what is on disk, and a prefix of everything newer,
+// file by file and directory by directory. Directories themselves are durable once created.
 //
 // Every change counts as one operation: creating or emptying a file, a write, a truncation, a sync, a rename, a removal,
-// a directory's sync. Operations are numbered from 1, and any of them can be made to fail. Without faults it is a plain
-// memory file system. It is safe for concurrent use and starts no goroutine.
+// a directory sync. Operations are numbered from 1, and any of them can be made to fail. Without faults it is a plain
+// in-memory file system. It is safe for concurrent use and starts no goroutine.
 package crashfs
 
 import (
@@ -23,7 +23,7 @@ import (
 	"fenec/internal/vfs"
 )
 
-// FS is a file system in memory. It begins with the directory "/", which relative names are in.
+// FS is an in-memory file system. It starts with the directory "/", and relative names are in it.
 type FS struct {
 	faults faults
 
@@ -31,24 +31,24 @@ type FS struct {
 	random *rand.Rand
 	dirs   map[string]*dir
 	locked map[string]bool
-	space  int64 // bytes that files may still grow by; negative without a limit
+	space  int64 // bytes that files may still grow by; negative for no limit
 	open   int
 }
 
-// dir is a directory: its names now, those on disk, and the changes between the two.
+// dir is a directory: its current names, those on disk, and the changes between the two.
 type dir struct {
 	names    map[string]*inode
 	durable  map[string]*inode
 	unsynced []func(names map[string]*inode)
 }
 
-// change applies a change of names, which is on disk after the next SyncDir.
+// change applies a change of names. It is on disk after the next SyncDir.
 func (d *dir) change(c func(names map[string]*inode)) {
 	c(d.names)
 	d.unsynced = append(d.unsynced, c)
 }
 
-// New is an empty file system. The seed decides what a crash keeps and how much of a failed write lands.
+// New returns an empty file system. The seed decides what a crash keeps and how much of a failed write is applied.
 func New(seed uint64) *FS {
 	return &FS{
 		random: rand.New(rand.NewPCG(seed, 0)),
@@ -62,7 +62,7 @@ func newDir() *dir {
 	return &dir{names: map[string]*inode{}, durable: map[string]*inode{}}
 }
 
-// split cleans a name into its directory and its base.
+// split cleans a name and splits it into directory and base.
 func split(name string) (dir, base string) {
 	clean := filepath.Join("/", name)
 	return filepath.Dir(clean), filepath.Base(clean)
@@ -72,7 +72,7 @@ func pathError(op, name string, err error) error {
 	return &os.PathError{Op: op, Path: name, Err: err}
 }
 
-// lookupLocked finds a file: its directory, nil where that does not exist, and its inode, nil where it does not.
+// lookupLocked returns the directory and the inode of a file, nil for each that does not exist.
 func (fs *FS) lookupLocked(name string) (d *dir, base string, n *inode) {
 	parent, base := split(name)
 	if d = fs.dirs[parent]; d != nil {
@@ -81,7 +81,7 @@ func (fs *FS) lookupLocked(name string) (d *dir, base string, n *inode) {
 	return d, base, n
 }
 
-// OpenFile opens a file as os.OpenFile does. Creating or emptying one is an operation.
+// OpenFile opens a file like os.OpenFile. Creating or emptying one is an operation.
 func (fs *FS) OpenFile(name string, flag int, _ os.FileMode) (vfs.File, error) {
 	fs.mu.RLock()
 	d, _, n := fs.lookupLocked(name)
@@ -114,7 +114,7 @@ func (fs *FS) OpenFile(name string, flag int, _ os.FileMode) (vfs.File, error) {
 	return &file{inode: n, name: name, writable: flag&(os.O_WRONLY|os.O_RDWR) != 0}, nil
 }
 
-// Rename moves a file. Within one directory a crash finds it under the one name or the other, and under one of the two.
+// Rename moves a file. Within one directory a crash leaves it under exactly one of the two names.
 func (fs *FS) Rename(old, new string) error {
 	if err := fs.faults.check(Rename, new); err != nil {
 		return &os.LinkError{Op: "rename", Old: old, New: new, Err: err}
@@ -141,7 +141,7 @@ func (fs *FS) Rename(old, new string) error {
 	return nil
 }
 
-// Remove removes a file, or a directory that is empty.
+// Remove removes a file or an empty directory.
 func (fs *FS) Remove(name string) error {
 	fs.mu.RLock()
 	_, _, n := fs.lookupLocked(name)
@@ -171,7 +171,7 @@ func (fs *FS) Remove(name string) error {
 	return nil
 }
 
-// ReadDir lists the names in a directory, sorted.
+// ReadDir returns the names in a directory, sorted.
 func (fs *FS) ReadDir(name string) ([]string, error) {
 	fs.mu.RLock()
 	defer fs.mu.RUnlock()
@@ -190,7 +190,7 @@ func (fs *FS) ReadDir(name string) ([]string, error) {
 	return names, nil
 }
 
-// Stat describes a file or directory.
+// Stat returns the Info of a file or directory.
 func (fs *FS) Stat(name string) (vfs.Info, error) {
 	fs.mu.RLock()
 	defer fs.mu.RUnlock()
@@ -204,7 +204,7 @@ func (fs *FS) Stat(name string) (vfs.Info, error) {
 	return vfs.Info{Size: int64(len(n.data))}, nil
 }
 
-// MkdirAll makes a directory and its parents, on disk at once.
+// MkdirAll creates a directory and its parents. They are durable at once.
 func (fs *FS) MkdirAll(name string, _ os.FileMode) error {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -217,7 +217,7 @@ func (fs *FS) MkdirAll(name string, _ os.FileMode) error {
 	return nil
 }
 
-// SyncDir puts the names in a directory on disk.
+// SyncDir makes the names in a directory durable.
 func (fs *FS) SyncDir(name string) error {
 	if err := fs.faults.check(SyncDir, name); err != nil {
 		return pathError("sync", name, err)
@@ -233,7 +233,7 @@ func (fs *FS) SyncDir(name string) error {
 	return nil
 }
 
-// Free is what SetSpace left, without a limit as much as there can be.
+// Free returns the space left by SetSpace, or the maximum if there is no limit.
 func (fs *FS) Free(name string) (int64, error) {
 	fs.mu.RLock()
 	defer fs.mu.RUnlock()
@@ -246,7 +246,7 @@ func (fs *FS) Free(name string) (int64, error) {
 	return fs.space, nil
 }
 
-// Lock takes the exclusive lock on a name, or answers vfs.ErrLocked.
+// Lock takes the exclusive lock on a name, or returns vfs.ErrLocked.
 func (fs *FS) Lock(name string) (io.Closer, error) {
 	fs.mu.RLock()
 	d, _, n := fs.lookupLocked(name)
@@ -287,7 +287,7 @@ func (l *lock) Close() error {
 	return nil
 }
 
-// OpenFiles is how many files are open.
+// OpenFiles returns the number of open files.
 func (fs *FS) OpenFiles() int {
 	fs.mu.RLock()
 	defer fs.mu.RUnlock()

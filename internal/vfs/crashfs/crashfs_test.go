@@ -33,7 +33,7 @@ func put(t *testing.T, fs *FS, name, content string, sync bool) vfs.File {
 	return f
 }
 
-// content is what a file holds, "none" where there is no such file.
+// content returns the content of a file, "none" if it does not exist.
 func content(t *testing.T, fs *FS, name string) string {
 	t.Helper()
 	f, err := fs.OpenFile(name, os.O_RDONLY, 0)
@@ -62,8 +62,8 @@ func TestACrashKeepsWhatWasSynced(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		do      func(fs *FS)
-		nothing string // what is in file x where nothing unsynced survives
-		all     string // where all of it does
+		nothing string // content of file x if nothing unsynced survives
+		all     string // if all of it survives
 	}{
 		{"a file whose directory was not synced", func(fs *FS) { put(t, fs, "x", "abc", true) }, "none", "abc"},
 		{"a file whose bytes were not synced", func(fs *FS) {
@@ -152,7 +152,7 @@ func TestWhatASyncFailedToKeepNoLaterOneDoes(t *testing.T) {
 		fs.SyncDir("/")
 		fs.FailAt(fs.Ops()+1, syscall.EIO)
 		if err := f.Sync(); !errors.Is(err, syscall.EIO) {
-			t.Fatalf("the sync answers %v", err)
+			t.Fatalf("the sync returns %v", err)
 		}
 		f.WriteAt([]byte("g"), 6)
 		if err := f.Sync(); err != nil {
@@ -169,7 +169,7 @@ func TestWhatASyncFailedToKeepNoLaterOneDoes(t *testing.T) {
 		if shown := content(t, fs, "x"); shown != got {
 			t.Fatalf("read again the file shows %q, and a crash leaves %q", shown, got)
 		}
-		f.WriteAt([]byte("abcdefg"), 0) // which gets there now
+		f.WriteAt([]byte("abcdefg"), 0) // which is written to disk now
 		if err := f.Sync(); err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestWhatASyncFailedToKeepNoLaterOneDoes(t *testing.T) {
 	}
 }
 
-// TestAPageThatIsCutOffIsNotLostForEver writes where a page was that a failed sync has lost.
+// TestAPageThatIsCutOffIsNotLostForEver truncates a page that a failed sync has lost, and writes it again.
 func TestAPageThatIsCutOffIsNotLostForEver(t *testing.T) {
 	for seed := range uint64(20) {
 		fs := New(seed)
@@ -211,17 +211,17 @@ func TestOperationsFailWhereTheyAreTold(t *testing.T) {
 	}
 	fs.FailAt(4, syscall.EIO)
 	if n, err := f.WriteAt([]byte("defghi"), 3); !errors.Is(err, syscall.EIO) || content(t, fs, "x") != "abcdefghi"[:3+n] {
-		t.Fatalf("operation 4 answers %d, %v and leaves %q", n, err, content(t, fs, "x"))
+		t.Fatalf("operation 4 returns %d, %v and leaves %q", n, err, content(t, fs, "x"))
 	}
 	if err := f.Sync(); err != nil {
-		t.Fatalf("operation 5 answers %v", err)
+		t.Fatalf("operation 5 returns %v", err)
 	}
 	fs.PowerOffAt(6)
 	for what, err := range map[string]error{
 		"truncate": f.Truncate(0), "sync": f.Sync(), "rename": fs.Rename("x", "y"), "remove": fs.Remove("x"), "sync of /": fs.SyncDir("/"),
 	} {
 		if !errors.Is(err, ErrPower) {
-			t.Errorf("%s without power answers %v", what, err)
+			t.Errorf("%s without power returns %v", what, err)
 		}
 	}
 	fs.Heal()
@@ -236,10 +236,10 @@ func TestADiskFillsAndIsFreed(t *testing.T) {
 	fs.SetSpace(4)
 	n, err := f.WriteAt([]byte(strings.Repeat("y", 10)), 2)
 	if n != 5 || !vfs.IsFull(err) {
-		t.Fatalf("a write past the space answers %d, %v", n, err)
+		t.Fatalf("a write past the space returns %d, %v", n, err)
 	}
 	if _, err := f.WriteAt([]byte("zz"), 0); err != nil {
-		t.Fatalf("a write that grows nothing answers %v", err)
+		t.Fatalf("a write that grows nothing returns %v", err)
 	}
 	if free, err := fs.Free("/"); free != 0 || err != nil {
 		t.Fatalf("a full disk has %d bytes free, %v", free, err)
@@ -251,7 +251,7 @@ func TestADiskFillsAndIsFreed(t *testing.T) {
 		t.Fatalf("after 4 bytes were freed the disk has %d bytes free, %v", free, err)
 	}
 	if n, err := f.WriteAt([]byte("abcdef"), 3); n != 4 || !vfs.IsFull(err) {
-		t.Fatalf("a write after 4 bytes were freed answers %d, %v", n, err)
+		t.Fatalf("a write after 4 bytes were freed returns %d, %v", n, err)
 	}
 }
 
@@ -267,10 +267,10 @@ func TestWhatACrashLeavesIsUnlockedAndClosed(t *testing.T) {
 		t.Fatalf("%d files are open", n)
 	}
 	if _, err := after.Lock("/"); err != nil {
-		t.Fatalf("the lock answers %v", err)
+		t.Fatalf("the lock returns %v", err)
 	}
 	if _, err := after.OpenFile("y", os.O_CREATE|os.O_RDWR, 0o600); err != nil {
-		t.Fatalf("a new file answers %v", err)
+		t.Fatalf("a new file returns %v", err)
 	}
 	if fs.OpenFiles() != 1 {
 		t.Fatal("the file system that crashed was changed")

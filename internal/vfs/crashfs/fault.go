@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// Op is a sort of operation.
+// Op is a kind of operation.
 type Op int
 
 // The operations that change something.
 const (
-	Create   Op = iota // of a file; or emptying one as it is opened
+	Create   Op = iota // of a file, or emptying one when it is opened
 	Write              // one WriteAt
 	Truncate           // one Truncate
 	Sync               // of a file
@@ -20,11 +20,11 @@ const (
 	ops
 )
 
-// ErrSilent, from a hook, has a Sync lose what a failed one does and succeed, as on a device that takes a write for done of
-// which a part did not fit.
+// ErrSilent, returned by a hook, makes a Sync succeed but lose what a failed one loses, like a device that acknowledges
+// a write it did not complete.
 var ErrSilent = errors.New("the device lies")
 
-// ErrPower is what every operation answers from the one on at which power was told to go.
+// ErrPower is the error of every operation after power is off.
 var ErrPower = errors.New("the power is off")
 
 // faults counts operations and decides which fail.
@@ -38,7 +38,7 @@ type faults struct {
 	hook   func(op Op, name string) error
 }
 
-// check counts an operation on name and answers the error it is to fail with.
+// check counts an operation on name and returns the error it must fail with.
 func (f *faults) check(op Op, name string) error {
 	f.mu.Lock()
 	f.done++
@@ -54,28 +54,28 @@ func (f *faults) check(op Op, name string) error {
 	return err
 }
 
-// Ops is how many operations there have been.
+// Ops returns the number of operations so far.
 func (fs *FS) Ops() int {
 	fs.faults.mu.Lock()
 	defer fs.faults.mu.Unlock()
 	return fs.faults.done
 }
 
-// Count is how many operations of one sort there have been.
+// Count returns the number of operations of one kind so far.
 func (fs *FS) Count(op Op) int {
 	fs.faults.mu.Lock()
 	defer fs.faults.mu.Unlock()
 	return fs.faults.counts[op]
 }
 
-// FailAt makes operation k fail with err, once: syscall.EIO, syscall.ENOSPC. Of a write any part may land, of a sync
-// any part may get to disk; the others do nothing.
+// FailAt makes operation k fail once with err, such as syscall.EIO or syscall.ENOSPC. Any part of a failed write may be
+// applied, and any part of a failed sync may be on disk. Other failed operations have no effect.
 func (fs *FS) FailAt(k int, err error) { fs.fail(k, err, false) }
 
 // FailFrom makes operation k and every one after it fail with err.
 func (fs *FS) FailFrom(k int, err error) { fs.fail(k, err, true) }
 
-// PowerOffAt takes the power away at operation k: it and every later one answers ErrPower. What is left is in Crash.
+// PowerOffAt turns power off at operation k: it and every later one fail with ErrPower. Crash returns what is left.
 func (fs *FS) PowerOffAt(k int) { fs.fail(k, ErrPower, true) }
 
 func (fs *FS) fail(k int, err error, on bool) {
@@ -84,23 +84,23 @@ func (fs *FS) fail(k int, err error, on bool) {
 	fs.faults.at, fs.faults.err, fs.faults.on = k, err, on
 }
 
-// Heal takes back every fault and the limit of space.
+// Heal removes every fault and the limit on space.
 func (fs *FS) Heal() {
 	fs.fail(0, nil, false)
 	fs.Hook(nil)
 	fs.SetSpace(-1)
 }
 
-// Hook has f called before each operation that no other fault meets; an error of it fails the operation. It is called
-// without locks and may wait.
+// Hook sets a function that is called before each operation that has no other fault. Its error fails the operation. It
+// is called without locks and may block.
 func (fs *FS) Hook(f func(op Op, name string) error) {
 	fs.faults.mu.Lock()
 	defer fs.faults.mu.Unlock()
 	fs.faults.hook = f
 }
 
-// SetSpace lets files grow by that many bytes more, until some are cut or removed; a write past it lands in part and
-// answers ENOSPC. Negative is without a limit.
+// SetSpace limits by how many bytes files may grow until some are truncated or removed. A write past the limit is
+// applied in part and fails with ENOSPC. A negative value removes the limit.
 func (fs *FS) SetSpace(bytes int64) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

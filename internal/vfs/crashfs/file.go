@@ -11,24 +11,24 @@ import (
 	"syscall"
 )
 
-// inode is a file's bytes now, those on disk, and the changes between the two.
+// inode is a file's current bytes, those on disk, and the changes between the two.
 type inode struct {
 	fs       *FS
 	data     []byte
 	durable  []byte
 	unsynced []change
-	// lost are pages that a failed Sync did not put on disk, where there was nothing of them before. As on ext4 they stay
-	// so whatever is written to them, until they are dropped from the cache or cut off.
+	// lost are new pages that a failed Sync did not write to disk. As on ext4, they stay lost whatever is written to
+	// them, until they are dropped from the cache or truncated.
 	lost map[int]bool
 }
 
-// change is one write or, where data is nil, one truncation to off.
+// change is one write or, if data is nil, one truncation to off.
 type change struct {
 	off  int64
 	data []byte
 }
 
-// cost is what the change counts for in a choice of how much of a file's changes survives: its bytes, 1 for a
+// cost returns the weight of the change when choosing how many of a file's changes survive: its bytes, 1 for a
 // truncation.
 func (c change) cost() int {
 	if c.data == nil {
@@ -37,7 +37,7 @@ func (c change) cost() int {
 	return len(c.data)
 }
 
-// apply makes the first part of the change, of its cost, to b.
+// apply applies the first part of the change to b, in units of its cost.
 func (c change) apply(b []byte, part int) []byte {
 	if part == 0 {
 		return b
@@ -52,7 +52,7 @@ func (c change) apply(b []byte, part int) []byte {
 	return b
 }
 
-// resize cuts b, or grows it by zeros.
+// resize truncates b, or extends it with zeros.
 func resize(b []byte, size int64) []byte {
 	if n := size - int64(len(b)); n > 0 {
 		return append(b, make([]byte, n)...)
@@ -60,7 +60,7 @@ func resize(b []byte, size int64) []byte {
 	return b[:size:size]
 }
 
-// replay makes the changes to b up to a total cost of keep.
+// replay applies changes to b up to a total cost of keep.
 func replay(b []byte, changes []change, keep int) []byte {
 	for _, c := range changes {
 		part := min(keep, c.cost())
@@ -77,11 +77,11 @@ func cost(changes []change) (total int) {
 	return total
 }
 
-// pageSize is what a file system writes at a time, in bytes.
+// pageSize is the unit in which a file system writes, in bytes.
 const pageSize = 4096
 
-// somePages is the file as it is on disk once some of its pages got there, in no order: a page that did not is as it was
-// there before, and zeros where the file did not reach. A file that has grown may end with the last page that did.
+// somePages returns the file as on disk after some of its pages were written, in any order. A page that was not written
+// keeps its previous content, or zeros past the previous end. A file that has grown may end with its last written page.
 func (n *inode) somePages(random *rand.Rand) []byte {
 	b := resize(bytes.Clone(n.durable), int64(len(n.data)))
 	end := min(len(n.durable), len(b))
@@ -110,7 +110,7 @@ func (n *inode) truncateLocked(size int64) {
 	maps.DeleteFunc(n.lost, func(page int, _ bool) bool { return int64(page)*pageSize >= size })
 }
 
-// withoutLost takes what is in lost pages out of b, which is to be on disk: there they are as they were.
+// withoutLost restores the lost pages in b, which is about to be on disk, to their previous content.
 func (n *inode) withoutLost(b []byte) []byte {
 	for page := range n.lost {
 		if from := page * pageSize; from < len(b) {
@@ -124,7 +124,7 @@ func (n *inode) withoutLost(b []byte) []byte {
 	return b
 }
 
-// loseLocked notes the new pages that a failed Sync did not put on disk, which was as before.
+// loseLocked records the new pages that a failed Sync did not write; before is the previous content on disk.
 func (n *inode) loseLocked(before []byte) {
 	for page := (len(before) + pageSize - 1) / pageSize; page*pageSize < len(n.data); page++ {
 		from, to := page*pageSize, min((page+1)*pageSize, len(n.data))
@@ -138,7 +138,7 @@ func (n *inode) loseLocked(before []byte) {
 	}
 }
 
-// dropLocked reads the pages again that are taken for written.
+// dropLocked replaces the pages that count as written with those on disk.
 func (n *inode) dropLocked() {
 	before := len(n.data)
 	n.data = replay(bytes.Clone(n.durable), n.unsynced, cost(n.unsynced))
@@ -150,7 +150,7 @@ func (n *inode) dropLocked() {
 	})
 }
 
-// freeLocked gives bytes back to the space that is left, or takes them where negative.
+// freeLocked adds bytes to the free space; a negative value takes them from it.
 func (fs *FS) freeLocked(bytes int64) {
 	if fs.space >= 0 {
 		fs.space = max(0, fs.space+bytes)
@@ -193,7 +193,7 @@ func (f *file) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// WriteAt writes p. Where the operation fails or the space runs out, a part of p may have landed.
+// WriteAt writes p. If the operation fails or the space runs out, a part of p may be applied.
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	failed := f.fs.faults.check(Write, f.name)
 	f.fs.mu.Lock()
@@ -233,9 +233,9 @@ func (f *file) Truncate(size int64) error {
 	return nil
 }
 
-// Sync puts the file's changes on disk. Where it fails only a part of them gets there, the first of them or some of the
-// pages they lie in, and the rest never will: as on Linux, all are taken for written, and the next Sync covers what is
-// changed from here on. The file goes on showing them until its cache is dropped.
+// Sync writes the file's changes to disk. If it fails, only a part of them is on disk, either a prefix or some of the
+// pages, and the rest never will be: as on Linux, all of them count as written, and the next Sync covers only later
+// changes. Reads still return them until the cache is dropped.
 func (f *file) Sync() error {
 	failed := f.fs.faults.check(Sync, f.name)
 	f.fs.mu.Lock()
@@ -268,7 +268,7 @@ func (f *file) Sync() error {
 	return nil
 }
 
-// DropCache has the file show what is on disk and what was changed since its last Sync.
+// DropCache makes the file return what is on disk, with the changes since its last Sync.
 func (f *file) DropCache() error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
