@@ -135,7 +135,7 @@ func (s *graphIndex) linkStep(workers int) (linked int) {
 	defer s.linking.Unlock()
 	n := min(max(s.step, 1), s.Pending())
 	if n == 0 {
-		return s.Recode(workers, mostLinked)
+		return s.Recode(workers, max(s.step, 1)) // a block takes no longer than to link a vector
 	}
 	began := steady()
 	s.Link(workers, n)

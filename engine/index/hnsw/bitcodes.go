@@ -216,17 +216,19 @@ func (b *bitCodes) measure(t *target, nodes []uint32, out []float32) {
 	}
 	sums := t.sumsOf(len(nodes))
 	t.signed.Rows(b.rows, nodes, sums)
+	slope, base, along := t.slope, t.base, t.along
+	out = out[:len(sums)]
 	if b.metric != vector.L2 {
-		for i, n := range nodes {
-			f := b.factors(n)
-			out[i] = f.scale()*(t.slope*float32(sums[i])+t.base) - f.along()*t.along
+		for i, sum := range sums {
+			f := b.factors(nodes[i])
+			out[i] = f.scale()*(slope*float32(sum)+base) - f.along()*along
 		}
 		return
 	}
-	for i, n := range nodes {
-		f := b.factors(n)
-		along, length := f.along()-t.along, f.length()
-		out[i] = f.scale()*(t.slope*float32(sums[i])+t.base) + along*along + length*length
+	for i, sum := range sums {
+		f := b.factors(nodes[i])
+		farther, length := f.along()-along, f.length()
+		out[i] = f.scale()*(slope*float32(sum)+base) + farther*farther + length*length
 	}
 }
 
@@ -253,7 +255,7 @@ func (b *bitCodes) measureBetween(from []uint64, nodes []uint32, out []float32) 
 	}
 }
 
-func (b *bitCodes) factors(node uint32) factors { return factors(b.rows.Row(int(node))[b.words]) }
+func (b *bitCodes) factors(node uint32) factors { return factors(b.rows.At(int(node), b.words)) }
 
 // compare puts an estimate of the cosine of the angle between the residual of the code from and that of each node into out.
 func (b *bitCodes) compare(from []uint64, nodes []uint32, out []float32) {
