@@ -20,8 +20,10 @@ const (
 	// recodeBlock is how many nodes are recoded with each that is linked: few, so that no step of linking lasts long, and enough
 	// to end before there are many more.
 	recodeBlock = 64
-	// powerIterations is how often the direction of a centre is made better.
+	// powerIterations is how often the direction of a centre is made better at most. It is good enough once the cosine of two in a
+	// row is settled.
 	powerIterations = 6
+	settled         = 0.9999
 	// unevenStep: one in so many vectors of the sample decides whether the centre is uneven.
 	unevenStep = 8
 	// unevenGain is how much more of the residuals levels must keep than signs do for a centre to be uneven.
@@ -118,8 +120,8 @@ func (g *Graph) code(s *scratch, to *bitCodes, node int) {
 func (g *Graph) takeCentre() centre {
 	s := g.scratch()
 	defer g.scratches.Put(s)
-	var sample []float32
 	most := min(centreSample, centreNumbers/g.Dim, g.Nodes())
+	sample := make([]float32, 0, most*g.Dim)
 	for i := range most {
 		node, end := i*g.Nodes()/most, (i+1)*g.Nodes()/most
 		for node < end && g.ids[node] == 0 {
@@ -142,11 +144,13 @@ func (g *Graph) takeCentre() centre {
 // of the origin, and their longest axis if they lie on both.
 func leadingDirection(sample []float32, dim int) []float32 {
 	sums := make([]float64, dim)
-	for i, x := range sample {
-		sums[i%dim] += float64(x)
+	for v := range slices.Chunk(sample, dim) {
+		for i, x := range v {
+			sums[i] += float64(x)
+		}
 	}
 	direction := make([]float32, dim)
-	settle := func() {
+	next := func() {
 		largest := 0.0
 		for _, x := range sums {
 			largest = max(largest, x, -x)
@@ -157,15 +161,20 @@ func leadingDirection(sample []float32, dim int) []float32 {
 		}
 		direction = vector.Normalize(direction[:0], direction)
 	}
-	settle()
+	next()
+	before := make([]float32, dim)
 	for range powerIterations {
+		copy(before, direction)
 		for v := range slices.Chunk(sample, dim) {
 			along := float64(vector.Dot(v, direction))
 			for i, x := range v {
 				sums[i] += along * float64(x)
 			}
 		}
-		settle()
+		next()
+		if vector.Dot(before, direction) > settled {
+			break
+		}
 	}
 	if length := vector.Dot(direction, direction); !(length > 0.5 && length < 2) {
 		clear(direction) // the vectors are zeros, or too long for a float to hold their products
