@@ -115,8 +115,8 @@ func (r *fixture) wantHeld(what string, h *held) {
 
 const ready = `set jobs {state: "taken"} where state = "ready" `
 
-// TestAClaimDoesNotQueueBehindOneThatWaitsForMore holds two claims, of which the first waits for rows that never come.
-func TestAClaimDoesNotQueueBehindOneThatWaitsForMore(t *testing.T) {
+// TestAClaimIsNotHeldUpByOneThatWaitsForMore holds two claims, of which the first waits for rows that never come.
+func TestAClaimIsNotHeldUpByOneThatWaitsForMore(t *testing.T) {
 	for says, tc := range map[string]struct{ first, second engine.Statement }{
 		"of two and one":               {one(ready + "limit 2 require 2 returning name"), one(ready + "limit 1 require 1 returning name")},
 		"of two and of any":            {one(ready + "require 2 returning name"), one(ready + "limit 1 returning name")},

@@ -45,7 +45,7 @@ func (p *putter) put(tb testing.TB, n int) time.Duration {
 	return time.Since(began)
 }
 
-// BenchmarkPut takes puts without a feed and with one in turns, and reports what the feed adds in percent.
+// BenchmarkPut alternates puts without a feed and with one, and reports what the feed adds in percent.
 func BenchmarkPut(b *testing.B) {
 	const turn = 2000
 	dir := b.TempDir()
@@ -59,7 +59,7 @@ func BenchmarkPut(b *testing.B) {
 	b.ReportMetric(float64(with.Nanoseconds())/float64(fed.n), "ns/put")
 }
 
-// BenchmarkRead takes how fast puts of 200 bytes are handed out again.
+// BenchmarkRead measures how fast puts of 200 bytes are read from the feed.
 func BenchmarkRead(b *testing.B) {
 	f := New(DefaultKeep)
 	p := newPutter(b, b.TempDir()+"/fed.fenec", f)
@@ -93,7 +93,7 @@ func TestAReadAllocatesLittle(t *testing.T) {
 		f.exec(fmt.Sprintf("put c {n: %d}", n))
 	}
 	blocks := make([]Block, 0, 2000)
-	const most = 2 // the spans
+	const most = 2 // for the spans
 	if n := testing.AllocsPerRun(100, func() {
 		if got, err := f.Read(blocks, 10, Durable, 1<<20); err != nil || len(got) != 991 {
 			t.Fatalf("%d blocks, %v", len(got), err)
@@ -103,8 +103,8 @@ func TestAReadAllocatesLittle(t *testing.T) {
 	}
 }
 
-// BenchmarkOpen opens a file of 200 000 puts without a feed and with one in turns, and reports what the feed adds in
-// percent.
+// BenchmarkOpen alternates opening a file of 200 000 puts without a feed and with one, and reports what the feed adds
+// in percent.
 func BenchmarkOpen(b *testing.B) {
 	path := b.TempDir() + "/t.fenec"
 	p := newPutter(b, path, nil)
@@ -135,7 +135,7 @@ func BenchmarkOpen(b *testing.B) {
 func TestAFeedAddsNoAllocationToAPut(t *testing.T) {
 	put := func(feed engine.Feed) float64 {
 		p := newPutter(t, t.TempDir()+"/t.fenec", feed)
-		p.put(t, 5000) // the statement is known, and a segment begun
+		p.put(t, 5000) // the statement is cached, and a segment begun
 		return testing.AllocsPerRun(1000, func() { p.put(t, 1) })
 	}
 	if without, with := put(nil), put(New(DefaultKeep)); with > without {

@@ -11,8 +11,8 @@ import (
 	"fenec/engine/wal"
 )
 
-// TestReadersFollowBesideWritersAndRewrites has readers follow from the beginning while others write and rewrite the
-// file: each sees every change once, in order.
+// TestReadersFollowBesideWritersAndRewrites has readers follow from the beginning while writers write and the file is
+// rewritten: each reader sees every change once, in order.
 func TestReadersFollowBesideWritersAndRewrites(t *testing.T) {
 	const writers, each = 4, 150
 	f := fresh(t, DefaultKeep, engine.Options{Sync: wal.Policy{Always: true}})
@@ -48,7 +48,7 @@ func TestReadersFollowBesideWritersAndRewrites(t *testing.T) {
 	following.Wait()
 }
 
-// followTo reads from the beginning until the change last.
+// followTo reads from the beginning to the change last.
 func (f *followed) followTo(ctx context.Context, r Reach, last uint64) error {
 	since, names := uint64(0), f.Names()
 	for since < last {

@@ -9,33 +9,34 @@ import (
 
 // Changed is what happened to one collection.
 type Changed struct {
-	Seq     uint64  // up to this change, which the last block ends at
+	Seq     uint64  // up to this change, at which the last block ends
 	IDs     []int64 // of documents put or deleted, each once, ascending
 	Schema  bool    // the collection has another schema or index
-	Dropped bool    // the collection ended, maybe to begin anew
+	Dropped bool    // the collection was dropped, and may have been created again
 }
 
-// changedBudget is how many bytes of blocks Changed looks at before it lets go of them.
+// changedBudget is how many bytes of blocks Changed reads before it releases them.
 const changedBudget = 1 << 20
 
-// Collection is the number of the collection that had a name once the change seq was made; 0 where none had.
+// Collection returns the number of the collection that had a name after the change seq, 0 if there was none.
 func (f *Feed) Collection(name string, seq uint64) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.schemas.number(name, seq)
 }
 
-// Schema is the schema of the collection of that number once the change seq was made; nil if it was no collection then,
-// or if the feed no longer keeps changes from that far back.
+// Schema returns the schema of the collection of that number after the change seq. It returns nil if there was no such
+// collection then, or if the feed no longer keeps changes from that far back.
 func (f *Feed) Schema(number, seq uint64) *doc.Schema {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.schemas.at(number, seq)
 }
 
-// Changed tells what has happened to the collection of that number after the change since, whole blocks up to the last
-// one that has landed. ids is appended to, and may be Changed.IDs of the time before, emptied. Past most changes, or where they are not at hand, the error is a
-// *Gone: whoever follows the collection reads it anew. A cursor past the last change is an *Ahead.
+// Changed returns what has happened to the collection of that number after the change since, in whole blocks up to the
+// last one that has landed. ids is appended to, and may be the emptied Changed.IDs of the previous call. Changed fails
+// with a *Gone if there are more than most changes or they are no longer kept: the caller then reads the whole
+// collection again. It fails with an *Ahead if since is past the last change.
 func (f *Feed) Changed(ids []int64, number, since, most uint64) (Changed, error) {
 	f.mu.Lock()
 	err := f.check(since)
@@ -63,7 +64,7 @@ func (f *Feed) Changed(ids []int64, number, since, most uint64) (Changed, error)
 	return changed, err
 }
 
-// follow adds what a block did to the collection of that number. Changes up to c.Seq are behind already.
+// follow adds what a block did to the collection of that number. Changes up to c.Seq are counted already.
 func (c *Changed) follow(b Block, number uint64) error {
 	seq := b.Before
 	err := b.Record.Changes(func(one *engine.Change) error {

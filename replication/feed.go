@@ -1,19 +1,19 @@
-// Package replication keeps the changes of one database for those who follow them: change data capture, live queries,
-// and copies of the database elsewhere.
+// Package replication keeps the changes of one database for its followers: change data capture, live queries, and
+// copies of the database elsewhere.
 //
-// A Feed is the blocks themselves, numbered by the change counter, as long as they are at hand: those that the file
-// still holds, which the database has in memory anyway and the feed only points into, and behind them those a rewrite
-// of the file left out, of which the feed keeps copies up to a bound. A write costs the feed a few stores; the index is
-// a span for each 64 KiB of records.
+// A Feed is the blocks themselves, numbered by the change counter, as long as they are kept: those that the file still
+// holds, which the database has in memory anyway and the feed only points into, and before them those that a rewrite of
+// the file left out, of which the feed keeps copies up to a bound. A write costs the feed a few stores; the index is a
+// span for each 64 KiB of records.
 //
-// There are three ends. A block has landed once statements see it. It is settled once it is as durable as its writer is
-// told it is, in the file or on disk as the policy has it, and live queries and readers who wait for a change are told
-// then: the end of the process takes back nothing of it. It is durable once an fsync covers it; change data capture and
-// copies are handed nothing beyond that, so that no crash takes back what somebody else has seen. Under a policy that
-// never syncs by itself it is the reader who has it synced (Cover).
+// There are three ends. A block has landed once statements see it. It is settled once it is as durable as its writer's
+// acknowledgement says, in the file or on disk depending on the policy. Live queries and readers that wait for a change
+// are then notified, since the end of the process loses nothing of it. It is durable once an fsync covers it. Change
+// data capture and copies read only durable blocks, so that no crash undoes what another system has seen. Under a
+// policy that never syncs by itself the reader syncs (Cover).
 //
-// Nothing here starts a goroutine. Feed.mu is taken last, under the database's lock and the log's, and held for no I/O;
-// Feed.syncing is held by whoever syncs for the readers, with no other lock held.
+// Nothing here starts a goroutine. Feed.mu is taken last, under the database's lock and the log's, and held for no I/O.
+// Feed.syncing is held while a reader syncs, with no other lock held.
 package replication
 
 import (
@@ -25,7 +25,7 @@ import (
 	"fenec/engine/wal"
 )
 
-// DefaultKeep is how many bytes of blocks that the file holds no more a feed keeps where its maker does not say.
+// DefaultKeep is the default of how many bytes of blocks a feed keeps that the file no longer holds.
 const DefaultKeep = 64 << 20
 
 // Reach is how far a reader sees.
@@ -34,7 +34,7 @@ type Reach uint8
 const (
 	// Landed is up to the last block that statements see.
 	Landed Reach = iota
-	// Settled is up to the last block that is as durable as its writer is told.
+	// Settled is up to the last block that is as durable as its writer's acknowledgement says.
 	Settled
 	// Durable is up to the last block that an fsync covers.
 	Durable
@@ -42,29 +42,28 @@ const (
 	reaches
 )
 
-// Feed keeps the changes of one database, as the engine.Feed of its options. Its methods may be called from any number
-// of goroutines.
+// Feed keeps the changes of one database, as the engine.Feed of its options. Its methods are safe for concurrent use.
 type Feed struct {
-	keep int64 // bytes of own spans at most
+	keep int64 // most bytes of own spans
 
 	syncing sync.Mutex
 
 	mu       sync.Mutex
 	db       *engine.DB
-	lazy     bool // nobody syncs but at the readers' wish
+	lazy     bool // nothing syncs unless a reader asks for it
 	spans    []span
 	first    uint64 // the lowest cursor that can be served
-	landed   uint64 // the change the last block ends at
-	settled  uint64 // the change the last settled block ends at
+	landed   uint64 // the change at which the last block ends
+	settled  uint64 // the change at which the last settled block ends
 	settling []settling
-	wrote    wal.Ticket // the last that is settled
+	wrote    wal.Ticket // the last ticket that is settled
 	synced   wal.Ticket
-	onDisk   int64 // of the file as it was opened, what ends at or before this offset is on disk
+	onDisk   int64 // in the file as it was opened, what ends at or before this offset is on disk
 	own      int64 // bytes of the spans that are copies, which are the oldest
 	rewrite  rewrite
 	schemas  schemas
-	moved    [reaches]chan struct{} // closed as that end moves; nil where nobody waits
-	waiters  []*Waiter              // woken as blocks settle
+	moved    [reaches]chan struct{} // closed when that end moves; nil if no reader waits
+	waiters  []*Waiter              // woken when blocks settle
 }
 
 // settling is a block that has landed and is not settled yet.
@@ -73,12 +72,12 @@ type settling struct {
 	after  uint64
 }
 
-// New makes a feed that keeps copies of up to keep bytes of blocks which the file holds no more.
+// New returns a feed that keeps copies of up to keep bytes of blocks that the file no longer holds.
 func New(keep int64) *Feed { return &Feed{keep: keep, schemas: schemas{}} }
 
 var _ engine.Feed = (*Feed)(nil)
 
-// Begin is engine.Feed's.
+// Begin implements engine.Feed.
 func (f *Feed) Begin(db *engine.DB, seq uint64, collections []engine.Collection) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,12 +89,12 @@ func (f *Feed) Begin(db *engine.DB, seq uint64, collections []engine.Collection)
 	}
 }
 
-// Landed is engine.Feed's.
+// Landed implements engine.Feed.
 func (f *Feed) Landed(b engine.Landed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.landed = b.After
-	if b.Ticket <= f.wrote { // of the file as it was opened, or written as quickly as that
+	if b.Ticket <= f.wrote { // in the file when it was opened, or written already
 		f.settle(b.After)
 	} else {
 		f.settling = append(f.settling, settling{b.Ticket, b.After})
@@ -107,7 +106,7 @@ func (f *Feed) Landed(b engine.Landed) {
 	f.wake(Landed)
 }
 
-// Settled is engine.Feed's.
+// Settled implements engine.Feed.
 func (f *Feed) Settled(last wal.Ticket) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,14 +128,14 @@ func (f *Feed) settle(after uint64) {
 	f.wake(Settled)
 }
 
-// Relocated is engine.Feed's.
+// Relocated implements engine.Feed.
 func (f *Feed) Relocated(segment int, memory []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.relocate(segment, memory)
 }
 
-// Undone is engine.Feed's. Schemas that the blocks made stay: no change is left that asks for them.
+// Undone implements engine.Feed. Schemas that the blocks made stay: no change is left that reads them.
 func (f *Feed) Undone(first wal.Ticket) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,20 +154,20 @@ func (f *Feed) Undone(first wal.Ticket) {
 	}
 	f.settling = slices.DeleteFunc(f.settling, func(s settling) bool { return s.ticket >= first })
 	f.wake(Landed)
-	f.wake(Settled) // who waits for what is gone has to know
+	f.wake(Settled) // a reader that waits for a block that is gone has to be notified
 }
 
-// Opened is engine.Feed's.
+// Opened implements engine.Feed.
 func (f *Feed) Opened(onDisk int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.onDisk = max(f.onDisk, onDisk)
 }
 
-// allOnDisk is Feed.onDisk of a file of which nothing is left to be synced.
+// allOnDisk is Feed.onDisk of a file that is on disk in whole.
 const allOnDisk = math.MaxInt64
 
-// Synced is engine.Feed's.
+// Synced implements engine.Feed.
 func (f *Feed) Synced(last wal.Ticket) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -176,7 +175,7 @@ func (f *Feed) Synced(last wal.Ticket) {
 	f.wake(Durable)
 }
 
-// wake has those who wait for an end to move look again.
+// wake notifies the readers that wait for an end to move.
 func (f *Feed) wake(r Reach) {
 	if r == Settled {
 		f.wakeWaiters()
@@ -187,12 +186,12 @@ func (f *Feed) wake(r Reach) {
 	}
 }
 
-// Moved answers a channel that is closed as there may be more in reach than now.
+// Moved returns a channel that is closed when there may be more in reach than now.
 func (f *Feed) Moved(r Reach) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if r == Durable && f.lazy {
-		r = Settled // and what is settled, Cover makes durable
+		r = Settled // Cover makes durable what is settled
 	}
 	if f.moved[r] == nil {
 		f.moved[r] = make(chan struct{})
@@ -200,7 +199,7 @@ func (f *Feed) Moved(r Reach) <-chan struct{} {
 	return f.moved[r]
 }
 
-// End is the change the last block in reach ends at.
+// End returns the change at which the last block in reach ends.
 func (f *Feed) End(r Reach) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -221,27 +220,27 @@ func (f *Feed) end(r Reach) uint64 {
 	return f.spans[n-1].afterBlocks(f.covered(&f.spans[n-1]))
 }
 
-// First is the lowest cursor that can be served: the change the oldest block at hand begins behind.
+// First returns the lowest cursor that can be served: the change after which the oldest kept block begins.
 func (f *Feed) First() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.first
 }
 
-// Bytes is what the feed holds in memory beside the database's own.
+// Bytes returns the bytes that the feed holds in memory besides the database's own.
 func (f *Feed) Bytes() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.own + f.rewrite.copied + int64(cap(f.spans)+cap(f.rewrite.kept))*spanBytes + f.schemas.bytes()
 }
 
-// Cover has what has landed on disk as it returns, where nobody else would see to that soon: under a policy that syncs
-// as the database closes, and where the file was not closed in order by the process that wrote it.
+// Cover blocks until what has landed is on disk, if nothing else would sync it soon: under a policy that syncs only on
+// close, and if the file was not closed in order by the process that wrote it.
 func (f *Feed) Cover() error {
 	if !f.uncovered() {
 		return nil
 	}
-	f.syncing.Lock() // so that of many readers one syncs
+	f.syncing.Lock() // so that one of many readers syncs
 	defer f.syncing.Unlock()
 	if !f.uncovered() {
 		return nil
@@ -249,8 +248,8 @@ func (f *Feed) Cover() error {
 	return f.db.Sync()
 }
 
-// CoverHistory has the history that the database writes on disk as it returns: an answer that hands a cursor out for
-// good may name it. That is so once anything is synced that was written since the file was opened.
+// CoverHistory blocks until the history that the database writes is on disk, so that a response with a lasting cursor
+// may name it. It is on disk once anything was synced that was written since the file was opened.
 func (f *Feed) CoverHistory() error {
 	f.mu.Lock()
 	covered := f.synced > 0 || f.wrote == 0 && len(f.settling) == 0

@@ -48,7 +48,7 @@ func TestTheFeedHoldsWhatTheFileHolds(t *testing.T) {
 	f.Close()
 	f = reopen(t, DefaultKeep, engine.Options{FS: fs, Sync: always})
 	if f.First() != 9 {
-		t.Errorf("opened again, the feed begins behind %d, want 9, where the file does", f.First())
+		t.Errorf("opened again, the feed begins after %d, want 9, as the file does", f.First())
 	}
 	if err := f.Cover(); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestWhatNoSyncCoversIsNotHandedOut(t *testing.T) {
 			}
 			want := uint64(6)
 			if policy.Every == 0 {
-				want = 7 // nobody else would sync
+				want = 7 // nothing else would sync
 			}
 			if f.End(Durable) != want {
 				t.Errorf("a reader's wish left the end at %d, want %d", f.End(Durable), want)
@@ -115,7 +115,7 @@ func TestAReaderWaitsForTheEndToMove(t *testing.T) {
 		select {
 		case <-moved:
 		case <-time.After(10 * time.Second):
-			t.Fatal("nobody was woken")
+			t.Fatal("no reader was woken")
 		}
 		if f.End(r) != before+1 {
 			t.Errorf("the end is at %d, want %d", f.End(r), before+1)
@@ -150,7 +150,7 @@ func TestCopiesAreBounded(t *testing.T) {
 	}
 }
 
-// Blocks land while a new file is written, so that the change its image is of may lie within a span.
+// Blocks land while a new file is written, so the change of its image may be within a span.
 func TestARewriteBesideWrites(t *testing.T) {
 	f := fresh(t, DefaultKeep, engine.Options{Sync: wal.Policy{Every: time.Hour}})
 	f.exec("create collection c (n int)")
@@ -200,11 +200,12 @@ func TestARewriteBesideWrites(t *testing.T) {
 	f.Rewriting(9)
 	f.Rewritten(nil)
 	if f.First() != 9 || f.Bytes() > 1000 {
-		t.Errorf("where nothing may be kept the feed begins behind %d and holds %d bytes", f.First(), f.Bytes())
+		t.Errorf("with nothing kept the feed begins after %d and holds %d bytes", f.First(), f.Bytes())
 	}
 }
 
-// The log has records beside blocks, which take tickets: how many blocks a sync covers does not follow from where it is.
+// The log has other records than blocks, which take tickets too: the number of blocks that a sync covers does not
+// follow from the ticket alone.
 func TestTicketsOfOtherRecords(t *testing.T) {
 	from := fresh(t, DefaultKeep, engine.Options{})
 	from.exec("create collection c (n int)")
@@ -232,7 +233,7 @@ func TestTicketsOfOtherRecords(t *testing.T) {
 	}
 }
 
-// A segment that grows moves, and what points to where it was would keep that alive.
+// A segment that grows moves, and pointers to its old place would keep that alive.
 func TestSpansPointToOneMemory(t *testing.T) {
 	f := fresh(t, DefaultKeep, engine.Options{})
 	f.exec("create collection c (s text)")
@@ -254,13 +255,13 @@ func TestSpansPointToOneMemory(t *testing.T) {
 	f.Relocated(last.segment, moved)
 	for i := range f.spans {
 		if s := &f.spans[i]; s.segment == last.segment && (&s.data[0] != &moved[s.start] || len(s.data) == 0) {
-			t.Errorf("span %d is not where it was moved to", i)
+			t.Errorf("span %d does not point to the new segment", i)
 		}
 	}
 }
 
 func TestChangedNamesTheDocumentsOfOneCollection(t *testing.T) {
-	f := fresh(t, DefaultKeep, engine.Options{Sync: wal.Policy{Every: time.Hour}}) // told before they are on disk
+	f := fresh(t, DefaultKeep, engine.Options{Sync: wal.Policy{Every: time.Hour}}) // reported before they are on disk
 	f.exec("create collection c (n int)")
 	f.exec("create collection d (n int)")
 	number := f.Collection("c", 2)

@@ -18,8 +18,8 @@ import (
 )
 
 // TestTheFeedIsTheHistory checks the feed against a list of all changes over random histories of writes, compacts,
-// syncs, failing disks, restarts and power loss: whatever is read, from any cursor and in pages of any size, is that
-// list's part, in order, without a gap, in whole blocks; what was handed out as durable is there after a crash.
+// syncs, failing disks, restarts and power loss. Whatever is read, from any cursor and in pages of any size, is that
+// part of the list, in order, without a gap, in whole blocks; what was returned as durable is there after a crash.
 func TestTheFeedIsTheHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{t: t, fs: crashfs.New(rapid.Uint64().Draw(t, "seed")), state: state{collections: map[string]*modelled{}}}
@@ -27,7 +27,7 @@ func TestTheFeedIsTheHistory(t *testing.T) {
 		m.keep = rapid.SampledFrom([]int64{0, 500, DefaultKeep}).Draw(t, "keep")
 		m.open(engine.Create)
 		m.write(t, "create collection a (n int)")
-		m.sync(t) // so that no crash takes it back
+		m.sync(t) // so that no crash loses it
 		t.Repeat(map[string]func(*rapid.T){
 			"":        m.check,
 			"put":     func(t *rapid.T) { m.write(t, m.put(t)) },
@@ -56,14 +56,14 @@ type model struct {
 	state
 	ends    []uint64         // where the blocks end
 	states  map[uint64]state // after each block
-	handed  uint64           // the last change handed out as durable
-	first   uint64           // cursors from here on must be served: the file or the copies have what is behind
+	handed  uint64           // the last change returned as durable
+	first   uint64           // cursors from here on must be served: the file or the copies have the changes after it
 	failed  bool             // the disk has failed
 	wrote   bool             // since the file was opened
-	perhaps *state           // what is there if what failed was written all the same
+	perhaps *state           // what is there if a failed write reached the disk all the same
 }
 
-// state is what a database holds, and the line of each change that led there.
+// state is what a database holds, and the line of each change that led to it.
 type state struct {
 	all         []string
 	collections map[string]*modelled
@@ -86,7 +86,7 @@ func (s *state) line(op engine.ChangeOp, rest string) {
 	s.all = append(s.all, fmt.Sprintf("%d %d %s", len(s.all)+1, op, rest))
 }
 
-// apply is what a statement does to the state.
+// apply applies a statement to the state.
 func (s *state) apply(text string) {
 	var name, field string
 	var id int64
@@ -210,7 +210,7 @@ func (m *model) sync(t *rapid.T) {
 }
 
 func (m *model) restart(t *rapid.T) {
-	if m.failed { // what a failed sync left behind, no later one is known to cover
+	if m.failed { // no later sync is known to cover what a failed one left unsynced
 		m.crash(t)
 		return
 	}
@@ -220,9 +220,9 @@ func (m *model) restart(t *rapid.T) {
 	m.reopen(t)
 }
 
-// kill ends the process and nothing else: what it wrote and did not sync is in the file, and may yet be lost.
+// kill ends only the process: what it wrote and did not sync is in the file, and may yet be lost.
 func (m *model) kill(t *rapid.T) {
-	if m.failed || m.policy.Every > 0 { // whose goroutine would go on
+	if m.failed || m.policy.Every > 0 { // the log's goroutine would go on
 		m.restart(t)
 		return
 	}
@@ -236,7 +236,7 @@ func (m *model) crash(t *rapid.T) {
 	m.reopen(t)
 }
 
-// reopen opens what is on the disk and has the model follow it there.
+// reopen opens what is on the disk and updates the model to it.
 func (m *model) reopen(t *rapid.T) {
 	perhaps := m.perhaps
 	m.open(engine.Open)
@@ -271,7 +271,7 @@ func (m *model) reopen(t *rapid.T) {
 	}
 }
 
-// fault has the disk fail some operations from now.
+// fault makes some operations of the disk fail from now on.
 func (m *model) fault(t *rapid.T) {
 	m.fs.FailFrom(m.fs.Ops()+rapid.IntRange(1, 3).Draw(t, "operations"), errors.New("the disk fails"))
 	m.failed = true
@@ -280,13 +280,13 @@ func (m *model) fault(t *rapid.T) {
 func (m *model) check(t *rapid.T) {
 	seq, _ := m.Position()
 	if seq != uint64(len(m.all)) {
-		t.Fatalf("the database stands at change %d, want %d", seq, len(m.all))
+		t.Fatalf("the database is at change %d, want %d", seq, len(m.all))
 	}
 	if m.End(Landed) != seq || m.End(Settled) != seq || m.First() > m.first || m.End(Durable) > seq {
 		t.Fatalf("the feed has %d to %d, on disk to %d; want %d to %d", m.First(), m.End(Landed), m.End(Durable), m.first, seq)
 	}
 	if m.policy.Always && m.wrote && m.End(Durable) != seq && !m.failed {
-		t.Fatalf("all is synced before it is answered, and the feed has %d of %d on disk", m.End(Durable), seq)
+		t.Fatalf("every write is synced before it is acknowledged, and the feed has %d of %d on disk", m.End(Durable), seq)
 	}
 	since := rapid.Uint64Range(0, seq+1).Draw(t, "since")
 	budget := rapid.SampledFrom([]int{1, 100, 1000, 1 << 20}).Draw(t, "budget")

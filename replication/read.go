@@ -8,14 +8,14 @@ import (
 	"fenec/engine/doc"
 )
 
-// Gone is a cursor from before what is kept.
+// Gone is the error for a cursor from before the kept changes.
 type Gone struct{ First uint64 }
 
 func (e *Gone) Error() string {
 	return fmt.Sprintf("the changes asked for are no longer kept: those after change %d are", e.First)
 }
 
-// Ahead is a cursor past the last change.
+// Ahead is the error for a cursor past the last change.
 type Ahead struct{ Since, Last uint64 }
 
 func (e *Ahead) Error() string {
@@ -28,9 +28,9 @@ type Block struct {
 	Record        engine.Record // not to be changed
 }
 
-// Read appends to dst the blocks that end behind the change since and are in reach, in order and without a gap, until
-// they are budget bytes together; at least one where there is one. A cursor may lie within a block. The error is a
-// *Gone or an *Ahead.
+// Read appends to dst the blocks in reach that end after the change since, in order and without a gap, until they are
+// budget bytes together, and at least one if there is one. A cursor may be within a block. Read fails with a *Gone or
+// an *Ahead.
 func (f *Feed) Read(dst []Block, since uint64, r Reach, budget int) ([]Block, error) {
 	f.mu.Lock()
 	if err := f.check(since); err != nil {
@@ -41,7 +41,7 @@ func (f *Feed) Read(dst []Block, since uint64, r Reach, budget int) ([]Block, er
 	if r == Durable {
 		to = f.durableSpans()
 	}
-	// A few more bytes than wanted, for the first span may be cut at since.
+	// A few more bytes than requested, since the first span may be cut at since.
 	size := 0
 	n := from
 	for n < to && size < budget+spanSize {
@@ -76,24 +76,25 @@ func (f *Feed) check(since uint64) error {
 	return nil
 }
 
-// Check tells whether a cursor can be served: nil, a *Gone or an *Ahead.
+// Check returns nil if a cursor can be served, else a *Gone or an *Ahead.
 func (f *Feed) Check(since uint64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.check(since)
 }
 
-// Names finds the schemas of changes as they are read one after the other. The zero value is not ready: see Feed.Names.
+// Names finds the schemas of changes that are read in order. The zero value is not ready: see Feed.Names.
 type Names struct {
 	feed *Feed
 	now  map[uint64]*doc.Schema
 }
 
-// Names is for reading the changes behind a cursor.
+// Names returns a Names for the changes after a cursor.
 func (f *Feed) Names() *Names { return &Names{f, map[uint64]*doc.Schema{}} }
 
-// Schema is the schema that a change was made under, or that it made; of a collection's end, the last it had. seq is the
-// change's number, and the changes are asked for in order. It is nil where the feed has let go of it meanwhile.
+// Schema returns the schema that a change was made under, or that it made; for the end of a collection, its last one.
+// seq is the change's number; changes must be looked up in order. It returns nil if the feed has dropped the schema
+// meanwhile.
 func (n *Names) Schema(c *engine.Change, seq uint64) *doc.Schema {
 	schema := n.now[c.Table]
 	switch {
@@ -108,7 +109,7 @@ func (n *Names) Schema(c *engine.Change, seq uint64) *doc.Schema {
 	return schema
 }
 
-// Behind counts the changes after since that are durable and not of the server's own collections.
+// Behind returns the number of changes after since that are durable and not of the server's own collections.
 func (f *Feed) Behind(since uint64) (uint64, error) {
 	f.mu.Lock()
 	from := f.after(since)
@@ -138,7 +139,7 @@ func (f *Feed) Behind(since uint64) (uint64, error) {
 	return count, nil
 }
 
-// count is how many changes of s after since are not the server's own.
+// count returns how many changes of s after since are not the server's own.
 func (s *span) count(since uint64, names *Names) (visible uint64, err error) {
 	s.each(s.blocks, func(seq uint64, r engine.Record) bool {
 		err = r.Changes(func(c *engine.Change) error {
@@ -154,7 +155,7 @@ func (s *span) count(since uint64, names *Names) (visible uint64, err error) {
 	return visible, err
 }
 
-// noteCount keeps what was counted of a span, where that is still as it was.
+// noteCount stores the count of a span if the span has not changed meanwhile.
 func (f *Feed) noteCount(s *span, visible uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

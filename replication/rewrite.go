@@ -6,16 +6,16 @@ import (
 	"fenec/engine"
 )
 
-// rewrite is a rewrite of the file under way, as the feed prepared for it. The feed itself stays as it is until the
-// rewrite is done, for it may come to nothing.
+// rewrite is what the feed prepared for a rewrite of the file under way. The feed itself does not change until the
+// rewrite is done, because it may be abandoned.
 type rewrite struct {
-	image  uint64 // the change the new file's image is of
+	image  uint64 // the change at which the new file's image was taken
 	kept   []span // copies of the latest blocks up to the image
 	copied int64  // bytes of them that were not copies before
 }
 
-// Rewriting is engine.Feed's: it copies what the file is about to lose, the latest first, as much as the feed may keep.
-// Blocks land meanwhile. They come after the image, and the spans copied end there.
+// Rewriting implements engine.Feed. It copies what the file is about to lose, the latest first, as much as the feed may
+// keep. Blocks land meanwhile. They come after the image, where the copied spans end.
 func (f *Feed) Rewriting(seq uint64) {
 	spans := f.upTo(seq)
 	kept := int64(0)
@@ -24,7 +24,7 @@ func (f *Feed) Rewriting(seq uint64) {
 		from--
 		kept += int64(len(spans[from].data))
 	}
-	copies := rewrite{image: seq, kept: slices.Clone(spans[from:])} // which keeps nothing alive of the spans before
+	copies := rewrite{image: seq, kept: slices.Clone(spans[from:])} // a copy, which keeps the spans before from alive no longer
 	for i := range copies.kept {
 		if s := &copies.kept[i]; !s.own {
 			s.data, s.own, s.ticket = slices.Clone(s.data), true, 0
@@ -36,7 +36,7 @@ func (f *Feed) Rewriting(seq uint64) {
 	f.rewrite = copies
 }
 
-// upTo is the spans up to a change, which is the end of a block.
+// upTo returns the spans up to a change at which a block ends.
 func (f *Feed) upTo(seq uint64) []span {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,15 +50,15 @@ func (f *Feed) upTo(seq uint64) []span {
 	return spans
 }
 
-// Abandoned is engine.Feed's: the copies made for the rewrite are let go of.
+// Abandoned implements engine.Feed. It releases the copies made for the rewrite.
 func (f *Feed) Abandoned() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rewrite = rewrite{}
 }
 
-// Rewritten is engine.Feed's: of what came before the new file's image only the copies stay, and what came after it is
-// where the new segments have it. All of it is on disk.
+// Rewritten implements engine.Feed. Of the changes before the new file's image only the copies stay; those after it are
+// in the new segments. All of it is on disk.
 func (f *Feed) Rewritten(segments [][]byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"fenec/engine"
 )
 
-// landings are the blocks of a database, each as a feed is told of it, and the records they lie in.
+// landings records the blocks of a database as they are reported to a feed, and the records they are in.
 func landings(f *followed) (all []engine.Landed) {
 	before := uint64(0)
 	for i := range f.spans {
@@ -26,7 +26,7 @@ func landings(f *followed) (all []engine.Landed) {
 	return all
 }
 
-// TestABlockThatLandsWhileTheFeedCopiesCostsNoHistory has a block land right behind the image of a rewrite, in the span
+// TestABlockThatLandsWhileTheFeedCopiesCostsNoHistory has a block land right after the image of a rewrite, in the span
 // that the feed is about to copy.
 func TestABlockThatLandsWhileTheFeedCopiesCostsNoHistory(t *testing.T) {
 	from := fresh(t, DefaultKeep, engine.Options{})

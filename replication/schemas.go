@@ -7,22 +7,22 @@ import (
 	"fenec/engine/doc"
 )
 
-// schemas are the schemas of the collections, by number, as they were from each change on: a document is read by the
-// schema it was written under, and a collection that ended still has a name.
+// schemas are the schemas of the collections, by number, and the change from which each was valid: a document is read
+// by the schema it was written under, and a dropped collection still has a name.
 type schemas map[uint64][]version
 
 type version struct {
 	from   uint64      // the change that made it
-	schema *doc.Schema // nil where that ended the collection
+	schema *doc.Schema // nil if that dropped the collection
 }
 
 func (s schemas) add(number, from uint64, schema *doc.Schema) {
 	s[number] = append(s[number], version{from, schema})
 }
 
-// follow takes in what a block, which begins behind a change, says of collections.
+// follow applies what a block, which begins after the change before, does to collections.
 func (s schemas) follow(r engine.Record, before uint64) {
-	// The database made the record and has applied it: there is nothing in it that cannot be read.
+	// The database made the record and has applied it, so it can be read.
 	_ = r.Changes(func(c *engine.Change) error {
 		before++
 		switch c.Op {
@@ -35,7 +35,7 @@ func (s schemas) follow(r engine.Record, before uint64) {
 	})
 }
 
-// at is the schema of a collection once a change was made, nil where there was none.
+// at returns the schema of a collection after a change, nil if there was none.
 func (s schemas) at(number, seq uint64) *doc.Schema {
 	for _, v := range slices.Backward(s[number]) {
 		if v.from <= seq {
@@ -45,7 +45,7 @@ func (s schemas) at(number, seq uint64) *doc.Schema {
 	return nil
 }
 
-// number is the collection of that name once a change was made, 0 where there was none.
+// number returns the number of the collection of that name after a change, 0 if there was none.
 func (s schemas) number(name string, seq uint64) uint64 {
 	for number := range s {
 		if schema := s.at(number, seq); schema != nil && schema.Name == name {
@@ -55,7 +55,7 @@ func (s schemas) number(name string, seq uint64) uint64 {
 	return 0
 }
 
-// forget lets go of what no change after seq needs.
+// forget drops what no change after seq needs.
 func (s schemas) forget(seq uint64) {
 	for number, versions := range s {
 		n := 0
@@ -71,7 +71,7 @@ func (s schemas) forget(seq uint64) {
 	}
 }
 
-// What a version takes in memory, about, beside a schema that the database has too.
+// versionBytes is the approximate memory of a version in bytes. Its schema is not counted: the database has it too.
 const versionBytes = 64
 
 func (s schemas) bytes() (n int64) {

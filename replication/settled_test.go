@@ -10,13 +10,13 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// ends is where the feed ends in each reach.
+// ends is the end of the feed in each reach.
 func (f *followed) ends() string {
 	return fmt.Sprintf("landed %d, settled %d, durable %d", f.End(Landed), f.End(Settled), f.End(Durable))
 }
 
-// TestABlockIsSettledAsItsWriterIsAnswered looks at the feed at each call of the disk that a put makes.
-func TestABlockIsSettledAsItsWriterIsAnswered(t *testing.T) {
+// TestABlockIsSettledWhenItsWriteIsAcknowledged checks the feed at each operation on the disk that a put makes.
+func TestABlockIsSettledWhenItsWriteIsAcknowledged(t *testing.T) {
 	const create = "create collection c (n int)"
 	for _, c := range []struct {
 		policy      wal.Policy
@@ -59,9 +59,9 @@ func TestABlockIsSettledAsItsWriterIsAnswered(t *testing.T) {
 			})
 			moved = f.Moved(Settled)
 			if _, err := f.Exec(t.Context(), engine.Statement{Text: "put c {n: 2}"}, nil); err == nil {
-				t.Error("a put that failed is answered")
+				t.Error("a put that failed is acknowledged")
 			}
-			<-moved // to be told that it will not come
+			<-moved // notified that it will not come
 			if f.ends() != c.after {
 				t.Errorf("after a put that failed the feed has %s, before it %s", f.ends(), c.after)
 			}
@@ -69,9 +69,9 @@ func TestABlockIsSettledAsItsWriterIsAnswered(t *testing.T) {
 	}
 }
 
-// TestWhatAKilledProcessLeftIsHandedOutAsFarAsItIsKnownToBeOnDisk reads the file of a process that was killed: a database
-// that may write has it on disk as it is opened, one that only reads hands out what its records say of each other.
-func TestWhatAKilledProcessLeftIsHandedOutAsFarAsItIsKnownToBeOnDisk(t *testing.T) {
+// TestWhatAKilledProcessLeftIsReadAsFarAsItIsKnownToBeOnDisk reads the file of a killed process. A database open
+// for writing has it on disk once it is opened; one open for reading returns only what its records say was on disk.
+func TestWhatAKilledProcessLeftIsReadAsFarAsItIsKnownToBeOnDisk(t *testing.T) {
 	fs := crashfs.New(1)
 	killed := fresh(t, DefaultKeep, engine.Options{FS: fs})
 	killed.exec("create collection c (n int)")
@@ -79,7 +79,7 @@ func TestWhatAKilledProcessLeftIsHandedOutAsFarAsItIsKnownToBeOnDisk(t *testing.
 	if err := killed.Cover(); err != nil {
 		t.Fatal(err)
 	}
-	killed.exec("put c {n: 2}") // which says that the two before it are on disk
+	killed.exec("put c {n: 2}") // says that the two before it are on disk
 	killed.exec("put c {n: 3}")
 	reader := reopen(t, DefaultKeep, engine.Options{FS: fs, ReadOnly: true})
 	if err := reader.Cover(); err != nil {
@@ -105,7 +105,7 @@ func TestWhatAKilledProcessLeftIsHandedOutAsFarAsItIsKnownToBeOnDisk(t *testing.
 	}
 }
 
-// TestTheHistoryThatIsNamedIsOnDisk has a file opened and written, whose history then begins in a record of its own.
+// TestTheHistoryThatIsNamedIsOnDisk opens and writes a file, whose history then begins in a record of its own.
 func TestTheHistoryThatIsNamedIsOnDisk(t *testing.T) {
 	fs := crashfs.New(1)
 	f := fresh(t, DefaultKeep, engine.Options{FS: fs})
@@ -128,6 +128,6 @@ func TestTheHistoryThatIsNamedIsOnDisk(t *testing.T) {
 	_, named := f.Position()
 	after := reopen(t, DefaultKeep, engine.Options{FS: fs.CrashKeeping(func(int) int { return 0 })})
 	if stands, err := after.Stands(1, []byte(named)); stands != engine.Holds || err != nil {
-		t.Errorf("after a power loss change 1 of what was named stands %d, %v", stands, err)
+		t.Errorf("after a power loss change 1 of the named history is at %d, %v", stands, err)
 	}
 }

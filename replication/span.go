@@ -8,18 +8,18 @@ import (
 	"fenec/engine/wal"
 )
 
-// spanSize is the bytes of records at which a span is full and the next begins.
+// spanSize is the number of bytes of records at which a span is full and the next begins.
 const spanSize = 64 << 10
 
-// spanBytes is what a span takes in the index.
+// spanBytes is the size of a span in the index, in bytes.
 const spanBytes = int64(unsafe.Sizeof(span{}))
 
-// span is a run of whole blocks, one behind the other, in one segment of the database's memory or in a copy.
+// span is a run of consecutive whole blocks in one segment of the database's memory or in a copy.
 type span struct {
-	before, after uint64     // the changes it begins behind and ends at
-	ticket        wal.Ticket // of its first block; 0 where all of them were in the file as that was opened, or are on disk
+	before, after uint64     // it holds the changes after before, up to after
+	ticket        wal.Ticket // of its first block; 0 if all of them were in the file when it was opened, or are on disk
 	blocks        int
-	segment       int // where in the database's memory it lies
+	segment       int // of the database's memory
 	start         int
 	data          []byte
 	own           bool // data is the feed's copy
@@ -27,7 +27,7 @@ type span struct {
 	visible       uint64
 }
 
-// add makes a block the last one: of the last span, where it lies behind that and has room there.
+// add appends a block: to the last span if it follows that and the span has room.
 func (f *Feed) add(b engine.Landed) {
 	size := len(b.Memory) - b.Start
 	if n := len(f.spans); n > 0 {
@@ -50,7 +50,7 @@ func (f *Feed) add(b engine.Landed) {
 	})
 }
 
-// isFollowedBy tells that a block lies right behind s, and that no ticket in between was another record's.
+// isFollowedBy reports whether a block directly follows s, with no ticket of another record in between.
 func (s *span) isFollowedBy(b *engine.Landed) bool {
 	next := s.ticket
 	if next > 0 {
@@ -59,7 +59,7 @@ func (s *span) isFollowedBy(b *engine.Landed) bool {
 	return !s.own && s.segment == b.Segment && s.start+len(s.data) == b.Start && next == b.Ticket
 }
 
-// relocate has the spans of a segment point to where that is now, so that where it was can go.
+// relocate makes the spans of a segment point to its new place, so that the old one can be freed.
 func (f *Feed) relocate(segment int, memory []byte) {
 	for i := len(f.spans) - 1; i >= 0; i-- {
 		s := &f.spans[i]
@@ -73,7 +73,7 @@ func (f *Feed) relocate(segment int, memory []byte) {
 	}
 }
 
-// covered is how many blocks of s are known to be on disk.
+// covered returns the number of blocks of s that are known to be on disk.
 func (f *Feed) covered(s *span) int {
 	n, end := 0, int64(s.start)
 	switch {
@@ -93,17 +93,17 @@ func (f *Feed) covered(s *span) int {
 	return n
 }
 
-// durableSpans is how many spans have a block that is on disk.
+// durableSpans returns the number of spans with a block that is on disk.
 func (f *Feed) durableSpans() int {
 	return sort.Search(len(f.spans), func(i int) bool { return f.covered(&f.spans[i]) == 0 })
 }
 
-// after is the first span with a block that ends behind a change.
+// after returns the index of the first span with a block that ends after a change.
 func (f *Feed) after(since uint64) int {
 	return sort.Search(len(f.spans), func(i int) bool { return f.spans[i].after > since })
 }
 
-// each calls fn with the first n blocks of s, until it answers false.
+// each calls fn with the first n blocks of s until fn returns false.
 func (s *span) each(n int, fn func(before uint64, r engine.Record) bool) {
 	before := s.before
 	for at := 0; at < len(s.data) && n > 0; n-- {
@@ -116,7 +116,7 @@ func (s *span) each(n int, fn func(before uint64, r engine.Record) bool) {
 	}
 }
 
-// afterBlocks is the change the first n blocks end at.
+// afterBlocks returns the change at which the first n blocks end.
 func (s *span) afterBlocks(n int) uint64 {
 	if n == s.blocks {
 		return s.after
@@ -129,7 +129,7 @@ func (s *span) afterBlocks(n int) uint64 {
 	return after
 }
 
-// cut leaves the first n blocks of s.
+// cut drops all blocks of s but the first n.
 func (s *span) cut(n int) {
 	if n >= s.blocks {
 		return
@@ -143,7 +143,7 @@ func (s *span) cut(n int) {
 	s.data, s.blocks = s.data[:size:size], n
 }
 
-// blocksUpTo is how many blocks of s end at a change or before it.
+// blocksUpTo returns the number of blocks of s that end at a change or before it.
 func (s *span) blocksUpTo(seq uint64) (n int) {
 	s.each(s.blocks, func(_ uint64, r engine.Record) bool {
 		if r.After() > seq {

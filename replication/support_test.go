@@ -23,13 +23,13 @@ type followed struct {
 	tb fataler
 }
 
-// fataler is a test's or one run's of rapid.
+// fataler is a *testing.T or a *rapid.T.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// fresh is a new database with a feed, closed as the test ends.
+// fresh returns a new database with a feed, closed at the end of the test.
 func fresh(tb testing.TB, keep int64, o engine.Options) *followed {
 	tb.Helper()
 	return open(tb, engine.Create, keep, o)
@@ -81,7 +81,8 @@ func (f *followed) batch(texts ...string) {
 	}
 }
 
-// lines reads everything in reach behind a cursor as a line a change, and wants it gapless, in pages of that many bytes.
+// lines returns everything in reach after a cursor, a line for each change, read in pages of that many bytes. It fails
+// if there is a gap.
 func (f *followed) lines(since uint64, r Reach, budget int) []string {
 	f.tb.Helper()
 	lines, err := f.tryLines(since, r, budget)

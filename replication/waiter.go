@@ -1,16 +1,16 @@
 package replication
 
-// Waiter is somebody who waits for blocks to settle and cannot wait on a channel, as Moved has them do.
+// Waiter is for a caller that waits for blocks to settle and cannot wait on the channel of Moved.
 type Waiter struct {
-	// Wake is called as blocks settle. It runs under the log's lock, so it must be quick and may call nothing of the
+	// Wake is called when blocks settle. It runs under the log's lock, so it must be quick and may call nothing of the
 	// database or the feed.
 	Wake func()
 
-	at int // in Feed.waiters, from 1; 0 where it does not wait
+	at int // place in Feed.waiters, from 1; 0 if it does not wait
 }
 
-// Await has w woken, once, as soon as the last block that is settled does not end at the change since, or as blocks that
-// landed are taken back. Where it does not already, Await answers false, and w is not woken.
+// Await registers w to be woken once, when the last settled block does not end at the change since or blocks that
+// landed are undone. If it already does not end there, Await returns false and w is not registered.
 func (f *Feed) Await(w *Waiter, since uint64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -24,7 +24,7 @@ func (f *Feed) Await(w *Waiter, since uint64) bool {
 	return true
 }
 
-// Leave has w not be woken any more.
+// Leave unregisters w.
 func (f *Feed) Leave(w *Waiter) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

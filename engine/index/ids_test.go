@@ -208,7 +208,7 @@ func TestIDsGiveMemoryBack(t *testing.T) {
 	}
 }
 
-func TestIDsStopWhenTold(t *testing.T) {
+func TestWalksOfIDsStopWhenTheCallbackReturnsFalse(t *testing.T) {
 	var x IDs
 	for id := int64(1); id <= 2000; id++ {
 		x.Set(id, uint64(id))

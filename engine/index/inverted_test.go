@@ -57,7 +57,7 @@ func naiveHits(all map[int64]map[uint32]float32, q map[uint32]float32, accept fu
 	return hits
 }
 
-func TestAnInvertedIndexAnswersWhatTheScanDoes(t *testing.T) {
+func TestAnInvertedIndexReturnsWhatTheScanDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := &Inverted{}
 		all := map[int64]map[uint32]float32{}

@@ -82,7 +82,7 @@ func TestALargeGroupIsWrittenWholeAndInOrder(t *testing.T) {
 	}
 }
 
-func TestAFailureIsToldOnceAndBeforeAnyCommitAnswers(t *testing.T) {
+func TestFailedIsCalledOnceAndBeforeAnyCommitReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		undo := make(chan bool)
 		var told []Ticket
@@ -150,7 +150,7 @@ func TestAfterAFailedSyncNothingIsWrittenOrSyncedAgain(t *testing.T) {
 	}
 }
 
-func TestAFullDiskLosesNothingAnsweredOnceSpaceIsFreed(t *testing.T) {
+func TestAFullDiskLosesNothingAcknowledgedOnceSpaceIsFreed(t *testing.T) {
 	fs, l := create(t, Options{Sync: Policy{Always: true}})
 	fs.SetSpace(1000)
 	var answered []string
@@ -175,7 +175,7 @@ func TestAFullDiskLosesNothingAnsweredOnceSpaceIsFreed(t *testing.T) {
 	}
 }
 
-func TestAnIntervalSyncsBehindTheWritersAndOnlyWhenThereIsSomething(t *testing.T) {
+func TestAnIntervalSyncsAfterTheWritersAndOnlyIfThereIsSomething(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const every = 250 * time.Millisecond
 		fs, l := create(t, Options{Sync: Policy{Every: every}})
@@ -280,7 +280,7 @@ func TestADatabaseThatWasOnlyReadClosesWithoutASync(t *testing.T) {
 	}
 }
 
-func TestCloseAnswersAlikeToEveryoneAndRefusesWhatComesAfter(t *testing.T) {
+func TestEachCloseReturnsTheSameAndLaterWritesFail(t *testing.T) {
 	fs, l := create(t, Options{Sync: Policy{Every: time.Hour}})
 	l.Stage(Block, room("staged"))
 	var closers sync.WaitGroup

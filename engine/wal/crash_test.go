@@ -131,7 +131,7 @@ func operationsOfARun(t *testing.T, policy Policy) int {
 	return fs.Ops()
 }
 
-func TestPowerLossAtEveryOperationKeepsWhatWasAnswered(t *testing.T) {
+func TestPowerLossAtEveryOperationKeepsWhatWasAcknowledged(t *testing.T) {
 	always := Policy{Always: true}
 	ops := operationsOfARun(t, always)
 	for k := 1; k <= ops+1; k++ {
@@ -186,7 +186,7 @@ func TestPowerLossWithoutSyncKeepsABlockWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestOneFailedOperationLosesNothingAnswered(t *testing.T) {
+func TestOneFailedOperationLosesNothingAcknowledged(t *testing.T) {
 	for _, cause := range []error{syscall.ENOSPC, syscall.EIO} {
 		for _, policy := range []Policy{{Always: true}, {}} {
 			ops := operationsOfARun(t, policy)
@@ -249,7 +249,7 @@ func oneFailure(t *testing.T, name string, cause error, policy Policy, k int, se
 	}
 }
 
-func TestManyWritersLoseNothingAnsweredToPowerLoss(t *testing.T) {
+func TestManyWritersLoseNothingAcknowledgedToPowerLoss(t *testing.T) {
 	for k := 4; k < 120; k++ {
 		fs := crashfs.New(uint64(k))
 		fs.PowerOffAt(k)

@@ -86,7 +86,7 @@ func decodeFileHeader(data []byte) (fileHeader, error) {
 func newSalt(rand io.Reader) (uint32, error) {
 	var b [4]byte
 	if _, err := io.ReadFull(rand, b[:]); err != nil {
-		return 0, fail.New(fail.Storage, "no randomness for a new file: %w", err)
+		return 0, fail.New(fail.Storage, "cannot read random bytes for a new file: %w", err)
 	}
 	return binary.LittleEndian.Uint32(b[:]), nil
 }

@@ -76,7 +76,7 @@ type Log struct {
 	path string
 	opts Options
 
-	settled atomic.Uint64 // the last ticket whose Commit has succeeded
+	settled atomic.Uint64 // the last ticket whose Commit returns nil
 
 	mu   sync.Mutex
 	free sync.Cond // broadcast when busy is cleared, a ticket settled, or the log failed

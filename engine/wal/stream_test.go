@@ -117,7 +117,7 @@ func TestALengthThatIsNotTrueTakesNoMemory(t *testing.T) {
 	}
 }
 
-func TestALogGoesOnBehindWhatAStreamReceived(t *testing.T) {
+func TestALogAppendsAfterWhatAStreamReceived(t *testing.T) {
 	data, _ := sample(t)
 	fs := store(t, data)
 	_, s, err := streamed(data)

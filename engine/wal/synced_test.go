@@ -22,7 +22,7 @@ func (s *told) want(t *testing.T, what string, want ...Ticket) {
 	}
 }
 
-func TestEachSyncIsTold(t *testing.T) {
+func TestSyncedIsCalledForEachSync(t *testing.T) {
 	var s told
 	_, l := create(t, Options{Sync: Policy{Always: true}, Synced: s.synced})
 	for _, text := range []string{"one", "two"} {
