@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// fenec runs a command to its end and answers its exit code and what it printed.
+// fenec runs a command to its end and returns its exit code and its output.
 func fenec(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	cmd := exec.Command(binary(t), args...)

@@ -528,7 +528,7 @@ func TestAnImportThroughTheRouterOutlivesMoves(t *testing.T) {
 		})
 		on = other(on)
 		if a := c.move(on); a.status != 200 {
-			t.Fatalf("the move answered %d %s", a.status, a.body)
+			t.Fatalf("the move returned %d %s", a.status, a.body)
 		}
 	}
 	if got := receive(t, "the import ends", ended); got.code != 0 {

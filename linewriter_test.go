@@ -36,7 +36,7 @@ func TestALineIsWrittenInOrderAndAtTheLatestByClose(t *testing.T) {
 		line := fmt.Sprintf("line %d\n", i)
 		want += line
 		if n, err := w.Write([]byte(line)); n != len(line) || err != nil {
-			t.Fatalf("Write answers %d, %v", n, err)
+			t.Fatalf("Write returns %d, %v", n, err)
 		}
 	}
 	w.close()
@@ -62,7 +62,7 @@ func TestLinesPastTheQueueAreLostAndReportedOnce(t *testing.T) {
 			w.Write(line)
 		}
 		if lost := w.lost.Load(); lost != 3 {
-			t.Errorf("%d lines are lost while nobody reads, want 3", lost)
+			t.Errorf("%d lines are lost without a reader, want 3", lost)
 		}
 		close(r.read)
 		w.close()
@@ -78,7 +78,7 @@ func TestLinesPastTheQueueAreLostAndReportedOnce(t *testing.T) {
 func TestLinesThatTheStreamRefusesAreCounted(t *testing.T) {
 	r := &outlet{away: true}
 	w := newLineWriter(r)
-	w.start(func(lost int64) { t.Errorf("%d lines are reported to nobody", lost) })
+	w.start(func(lost int64) { t.Errorf("%d lost lines are reported", lost) })
 	w.Write([]byte("one\ntwo\n"))
 	w.close()
 	if lost := w.lost.Load(); lost != 2 || r.calls == 0 {
@@ -86,7 +86,7 @@ func TestLinesThatTheStreamRefusesAreCounted(t *testing.T) {
 	}
 }
 
-// TestCloseGivesAStuckStreamUp: a process can end whatever its stderr does.
+// TestCloseGivesAStuckStreamUp checks that a process can exit although its stderr is stuck.
 func TestCloseGivesAStuckStreamUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &outlet{read: make(chan struct{})}

@@ -83,9 +83,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// refused CODE SENTENCE ARG... runs fenec, which has to exit with the code, with
-// that one sentence on stderr and nothing on stdout. A sentence ending in ...
-// is the beginning of one.
+// refused CODE SENTENCE ARG... runs fenec and checks its exit code, that stderr has only that sentence, and that stdout
+// is empty. A sentence that ends with ... is a prefix.
 func refused(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: refused CODE SENTENCE ARG...")

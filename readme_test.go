@@ -27,8 +27,8 @@ func blocks(t *testing.T, page string) []block {
 	return all
 }
 
-// matches compares an output with what a page shows of it, in which … stands for
-// anything; space around is ignored.
+// matches compares an output with the expected text of a page, in which … matches anything. Surrounding space is
+// ignored.
 func matches(shown, got string) bool {
 	var pattern strings.Builder
 	for i, part := range strings.Split(strings.TrimSpace(shown), "…") {
@@ -40,8 +40,7 @@ func matches(shown, got string) bool {
 	return regexp.MustCompile(`(?s)^` + pattern.String() + `$`).MatchString(strings.TrimSpace(got))
 }
 
-// curl is the shell's curl as printed, which also writes each answer's status
-// into a file that the test reads.
+// curl is the shell's curl with the same output, which also appends each status to a file that the test reads.
 const curl = `curl() { command curl -sS -w '%{stderr}%{http_code}\n' "$@" 2>>"$STATUSES"; }
 `
 
@@ -118,8 +117,7 @@ func TestTheTourOfTheReadme(t *testing.T) {
 	up.stop(t)
 }
 
-// checkStatuses wants every curl answered with success, but for the one that
-// asks a killed node and the writer that a move holds back.
+// checkStatuses checks that every curl succeeded, except the request to a killed node and the write that a move delays.
 func checkStatuses(t *testing.T, text string) {
 	t.Helper()
 	seen := map[string]int{}
@@ -135,11 +133,11 @@ func checkStatuses(t *testing.T, text string) {
 		case status[0] == '2' || status == "503":
 		case status == "502" && times == 1:
 		default:
-			t.Errorf("%d curl lines were answered %s", times, status)
+			t.Errorf("%d curl lines returned %s", times, status)
 		}
 	}
 	if seen["502"] != 1 || seen["200"] < 10 {
-		t.Errorf("the answers were %v, want one 502 and the rest good", seen)
+		t.Errorf("the statuses were %v, want one 502 and the rest 2xx", seen)
 	}
 }
 
@@ -171,7 +169,7 @@ func TestLinksOfTheDocsLeadSomewhere(t *testing.T) {
 	for _, page := range append(pages, "README.md") {
 		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(readFile(t, page), ""), -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
-				t.Errorf("%s links to %s, which is not there", page, m[1])
+				t.Errorf("%s links to %s, which does not exist", page, m[1])
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// deaf are the ways in which nobody reads what a process says. Each starts a command with such a stderr.
+// deaf are the ways to start a process whose stderr is not read.
 var deaf = map[string]func(t *testing.T, cmd *exec.Cmd){
 	"a stderr whose reader has gone": func(t *testing.T, cmd *exec.Cmd) {
 		r, w := pipe(t)
@@ -75,7 +75,7 @@ func begin(t *testing.T, cmd *exec.Cmd, ends ...*os.File) {
 	})
 }
 
-// terminates sends SIGTERM and wants exit code 0.
+// terminates sends SIGTERM and checks that the exit code is 0.
 func terminates(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	cmd.Process.Signal(syscall.SIGTERM)
@@ -84,16 +84,16 @@ func terminates(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// answers waits until a server is there.
+// answers waits until a server responds.
 func answers(t *testing.T, url string) {
 	t.Helper()
-	eventually(t, url+" answers", func() bool {
+	eventually(t, url+" responds", func() bool {
 		a, err := request("GET", url+"/_health", "")
 		return err == nil && a.status == 200
 	})
 }
 
-// unread is more lines than the log keeps for a reader: each admin request is one.
+// unread is more log lines than are queued for a reader. Each admin request logs one.
 const unread = 4000
 
 func TestANodeOutlivesTheReaderOfItsLog(t *testing.T) {
@@ -226,7 +226,7 @@ func TestACommandThatFailsEndsWithItsCode(t *testing.T) {
 	}
 }
 
-// TestAnImportOutlivesTheReaderOfItsBadLines: lines are left out whether or not somebody is told.
+// TestAnImportOutlivesTheReaderOfItsBadLines checks that bad lines are skipped although the reader of stderr is gone.
 func TestAnImportOutlivesTheReaderOfItsBadLines(t *testing.T) {
 	t.Parallel()
 	node := startNode(t, t.TempDir())
@@ -242,7 +242,7 @@ func TestAnImportOutlivesTheReaderOfItsBadLines(t *testing.T) {
 		t.Errorf("the import ends with %v", err)
 	}
 	if n := len(numbers(t, tenant)); n != 1 || numbers(t, tenant)[1] != 50 {
-		t.Errorf("there are %v, want 50 times 1", numbers(t, tenant))
+		t.Errorf("got %v, want 50 times 1", numbers(t, tenant))
 	}
 	node.stop()
 }
@@ -270,7 +270,7 @@ func TestTheLogSaysHowManyLinesWereLost(t *testing.T) {
 		}
 	}
 	if lost == "" || lost == "0" {
-		t.Fatalf("after %d lines that nobody read fenec_log_lines_lost_total is %q", unread, lost)
+		t.Fatalf("after %d unread lines fenec_log_lines_lost_total is %q", unread, lost)
 	}
 	reported := make(chan bool, 1)
 	go func() {

@@ -108,7 +108,7 @@ func TestTailFollowsThroughMovesAndCrashes(t *testing.T) {
 	f.stop()
 	since := continueWith.FindStringSubmatch(f.stderr.String())
 	if since == nil {
-		t.Fatalf("tail says %q", f.stderr.String())
+		t.Fatalf("stderr of tail is %q", f.stderr.String())
 	}
 	if last := fmt.Sprint(f.seqs[len(f.seqs)-1]); since[1] != last || f.seqs[0] != 1 {
 		t.Errorf("tail printed the changes %d to %s and then --since %s", f.seqs[0], last, since[1])
@@ -220,14 +220,14 @@ func TestChangesAndPositionsThroughTheRouter(t *testing.T) {
 		defer a.Body.Close()
 		text, err := io.ReadAll(a.Body)
 		if err != nil || a.StatusCode != status {
-			t.Fatalf("%s %s answered %d %s, %v, want %d", method, path, a.StatusCode, text, err, status)
+			t.Fatalf("%s %s returned %d %s, %v, want %d", method, path, a.StatusCode, text, err, status)
 		}
 		return a.Header
 	}
 	wrote := header(201, "POST", "/writes", `{"n": 1}`)
 	seq, history := wrote.Get("Fenec-Seq"), wrote.Get("Fenec-History")
 	if a := c.move("n2"); a.status != 200 {
-		t.Fatalf("the move answered %d %s", a.status, a.body)
+		t.Fatalf("the move returned %d %s", a.status, a.body)
 	}
 	header(200, "GET", "/writes", "", "Fenec-After", seq, "Fenec-History", history)
 	late := header(504, "GET", "/writes", "", "Fenec-After", "99999", "Fenec-History", history, "Fenec-Wait", "10")

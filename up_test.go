@@ -82,7 +82,7 @@ func TestUpPrintsThreeCurlLinesThatWorkOnEveryStart(t *testing.T) {
 			if !strings.HasPrefix(line, "curl ") {
 				continue
 			}
-			// -f makes curl's exit code tell of a refusal; the line is as printed.
+			// With --fail-with-body curl fails on an error status; the line is as printed.
 			shell := exec.Command("bash", "-c", "curl() { command curl -sS --fail-with-body \"$@\"; }\n"+line)
 			out, err := shell.CombinedOutput()
 			if err != nil {
@@ -94,10 +94,10 @@ func TestUpPrintsThreeCurlLinesThatWorkOnEveryStart(t *testing.T) {
 			t.Fatalf("start %d: %d curl lines in %q, want 3", start, len(ran), up.printed)
 		}
 		if !strings.Contains(ran[0], "the first note") || !strings.Contains(ran[2], "from the shell") {
-			t.Errorf("start %d: the lines answer %q", start, ran)
+			t.Errorf("start %d: the lines print %q", start, ran)
 		}
 		if start > 0 && !strings.Contains(ran[0], "from the shell") {
-			t.Errorf("start %d: what an earlier start was told is gone: %q", start, ran[0])
+			t.Errorf("start %d: data of an earlier start is missing: %q", start, ran[0])
 		}
 		if start == 1 { // once without a goodbye
 			up.cmd.Process.Kill()
@@ -137,7 +137,7 @@ func TestTheNodesOfUpCompactFiles(t *testing.T) {
 	}
 	up = startUp(t, dir, "127.0.0.1:0")
 	if got := query(t, up.router(t)+"/t/demo", "get c count"); !strings.Contains(got, `"count":1`) {
-		t.Errorf("there is %s, want one document", got)
+		t.Errorf("got %s, want one document", got)
 	}
 	eventually(t, "the file is compacted", func() bool { return size() < 4<<20 })
 	up.stop(t)

@@ -115,7 +115,6 @@ func TestReasonsAndFullDisks(t *testing.T) {
 	}
 }
 
-// TestTheMemoryFileSystemDoesWhatTheRealOneDoes drives both with the same calls and compares every answer.
 func TestFreeSpaceIsThatOfTheFileSystem(t *testing.T) {
 	for name, fs := range map[string]vfs.FS{"the real one": vfs.OS, "the one in memory": crashfs.New(1)} {
 		dir := "/"
@@ -131,6 +130,7 @@ func TestFreeSpaceIsThatOfTheFileSystem(t *testing.T) {
 	}
 }
 
+// TestTheMemoryFileSystemDoesWhatTheRealOneDoes makes the same calls on both and compares every result.
 func TestTheMemoryFileSystemDoesWhatTheRealOneDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		root, err := os.MkdirTemp("", "vfs")
