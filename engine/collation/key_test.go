@@ -123,7 +123,7 @@ func TestWhatIsWeighedByItselfIsNotActedOn(t *testing.T) {
 func TestNoWeightIsLessThanTheCommonOne(t *testing.T) {
 	for c := Root; c <= Turkish; c++ {
 		o := orders[c]()
-		k := o.take()
+		k := o.getCollator()
 		for r := range rune(limit) {
 			if unicode.In(r, unicode.Han, unicode.Hangul, unicode.Co) {
 				continue // there are thousands alike

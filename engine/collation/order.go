@@ -57,8 +57,8 @@ var acting = weights{traits: acts}
 
 func newOrder(tag language.Tag, frequent string) *order {
 	o := &order{collators: sync.Pool{New: func() any { return &collator{Collator: collate.New(tag)} }}}
-	c := o.take()
-	defer o.give(c)
+	c := o.getCollator()
+	defer o.putCollator(c)
 	var primaries []int
 	for _, r := range frequent {
 		primary, _, _ := c.levels(string(r))
@@ -80,8 +80,8 @@ func (o *order) block(i int) *block {
 	if b := o.blocks[i].Load(); b != nil {
 		return b
 	}
-	c := o.take()
-	defer o.give(c)
+	c := o.getCollator()
+	defer o.putCollator(c)
 	b := new(block)
 	for j := range b {
 		b[j] = o.look(c, rune(i*blockSize+j))
@@ -135,9 +135,9 @@ type collator struct {
 // took.
 const keepText = 1 << 16
 
-func (o *order) take() *collator { return o.collators.Get().(*collator) }
+func (o *order) getCollator() *collator { return o.collators.Get().(*collator) }
 
-func (o *order) give(c *collator) { o.collators.Put(c) }
+func (o *order) putCollator(c *collator) { o.collators.Put(c) }
 
 // levels returns the three parts of the key that golang.org/x/text/collate makes for a text, valid until the next call:
 // primary weights of two bytes, or of three if the first bit is set, then two zeros, secondary weights of two bytes,
@@ -159,7 +159,7 @@ func (c *collator) levels(text string) (primary, secondary, tertiary []byte) {
 
 // appendWhole appends the key of any text.
 func (o *order) appendWhole(dst, text []byte) []byte {
-	c := o.take()
+	c := o.getCollator()
 	s := string(text)
 	if !utf8.ValidString(s) {
 		s = string([]rune(s))
@@ -170,7 +170,7 @@ func (o *order) appendWhole(dst, text []byte) []byte {
 	dst, end := appendSecondaries(append(dst, separator), secondary)
 	dst, last := appendTertiaries(append(dst[:end], separator), tertiary)
 	if len(s) <= keepText {
-		o.give(c)
+		o.putCollator(c)
 	}
 	switch {
 	case last > end+1: // some are not common

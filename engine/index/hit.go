@@ -57,7 +57,7 @@ func (t *TopK) Push(h Hit) bool {
 		return false
 	}
 	t.heap[0] = h
-	t.down(len(t.heap))
+	t.siftDown(len(t.heap))
 	return true
 }
 
@@ -65,7 +65,7 @@ func (t *TopK) Push(h Hit) bool {
 func (t *TopK) Append(dst []Hit) []Hit {
 	for n := len(t.heap) - 1; n > 0; n-- {
 		t.heap[0], t.heap[n] = t.heap[n], t.heap[0]
-		t.down(n)
+		t.siftDown(n)
 	}
 	dst = append(dst, t.heap...)
 	t.heap = t.heap[:0]
@@ -85,8 +85,8 @@ func (t *TopK) up(at int) {
 	t.heap[at] = h
 }
 
-// down moves the top of the first n hits to its place in the heap.
-func (t *TopK) down(n int) {
+// siftDown moves the top of the first n hits to its place in the heap.
+func (t *TopK) siftDown(n int) {
 	h := t.heap[0]
 	at := 0
 	for {

@@ -193,7 +193,7 @@ func (x *IDs) insert(i, at int, id int64, ref uint64) {
 	p := &x.pages[i]
 	n := len(p.refs)
 	if p.ids == nil && !(at == n && id == x.firsts[i]+int64(n)) && !(at == 0 && id == x.firsts[i]-1) {
-		p.spell(x.firsts[i])
+		p.expand(x.firsts[i])
 	}
 	p.refs = insertAt(p.refs, at, ref)
 	if p.ids != nil {
@@ -205,8 +205,8 @@ func (x *IDs) insert(i, at int, id int64, ref uint64) {
 	}
 }
 
-// spell writes out the ids of a page that is about to have a gap.
-func (p *idPage) spell(first int64) {
+// expand writes out the ids of a page that is about to have a gap.
+func (p *idPage) expand(first int64) {
 	p.ids = make([]int64, len(p.refs), cap(p.refs))
 	for at := range p.ids {
 		p.ids[at] = first + int64(at)
@@ -276,7 +276,7 @@ func (x *IDs) Delete(id int64) (old uint64, had bool) {
 		return old, true
 	}
 	if p.ids == nil && at > 0 && at < n-1 {
-		p.spell(x.firsts[i])
+		p.expand(x.firsts[i])
 	}
 	p.refs = slices.Delete(p.refs, at, at+1)
 	if p.ids != nil {
@@ -309,10 +309,10 @@ func (x *IDs) merge(i int) {
 	}
 	lower, upper := &x.pages[i], &x.pages[i+1]
 	if lower.ids == nil {
-		lower.spell(x.firsts[i])
+		lower.expand(x.firsts[i])
 	}
 	if upper.ids == nil {
-		upper.spell(x.firsts[i+1])
+		upper.expand(x.firsts[i+1])
 	}
 	lower.refs = append(lower.refs, upper.refs...)
 	lower.ids = append(lower.ids, upper.ids...)

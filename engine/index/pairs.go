@@ -217,15 +217,15 @@ func (x *pairs) load(all []pair) {
 		return cmp.Compare(a.id, b.id)
 	})
 	if x.value != nil {
-		x.settle(all)
+		x.sortByValue(all)
 	}
 	x.n = len(all)
 	x.fill(all)
 }
 
-// settle sorts the entries of each inexact key by their values. It reads each value once, and makes its collation key
+// sortByValue sorts the entries of each inexact key by their values. It reads each value once, and makes its collation key
 // once.
-func (x *pairs) settle(all []pair) {
+func (x *pairs) sortByValue(all []pair) {
 	type valued struct {
 		value doc.Value // of a text under a collation, the collation's key for it
 		id    int64

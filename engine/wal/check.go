@@ -86,12 +86,12 @@ func (c *checker) run() {
 			}
 			off = h.end(off)
 		default:
-			err := judgeDamage(c.data, c.header, off, whole)
+			err := classifyDamage(c.data, c.header, off, whole)
 			if err == nil {
 				c.report.Torn = size - off
 				return
 			}
-			if whole && h.sparable(off, len(c.data)) {
+			if whole && h.skippable(off, len(c.data)) {
 				c.damaged(off, h.end(off), Derived, err)
 				off = h.end(off)
 				continue

@@ -85,9 +85,9 @@ func TestALargeGroupIsWrittenWholeAndInOrder(t *testing.T) {
 func TestFailedIsCalledOnceAndBeforeAnyCommitReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		undo := make(chan bool)
-		var told []Ticket
+		var lost []Ticket
 		fs, l := create(t, Options{Sync: Policy{Always: true}, Failed: func(first Ticket, err error) {
-			told = append(told, first)
+			lost = append(lost, first)
 			<-undo
 		}})
 		if err := l.Commit(l.Stage(Block, room("kept"))); err != nil {
@@ -114,8 +114,8 @@ func TestFailedIsCalledOnceAndBeforeAnyCommitReturns(t *testing.T) {
 				t.Fatalf("a commit returned %v", err)
 			}
 		}
-		if !slices.Equal(told, []Ticket{2}) {
-			t.Fatalf("Failed was called with tickets %d, want 2 once", told)
+		if !slices.Equal(lost, []Ticket{2}) {
+			t.Fatalf("Failed was called with tickets %d, want 2 once", lost)
 		}
 	})
 }
@@ -213,10 +213,10 @@ func TestAnIntervalSyncsAfterTheWritersAndOnlyIfThereIsSomething(t *testing.T) {
 
 func TestAnIntervalsFailedSyncStopsWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []Ticket
+		var lost []Ticket
 		fs, l := create(t, Options{
 			Sync:   Policy{Every: time.Second},
-			Failed: func(first Ticket, _ error) { told = append(told, first) },
+			Failed: func(first Ticket, _ error) { lost = append(lost, first) },
 		})
 		defer l.Close()
 		if err := l.Commit(l.Stage(Block, room("answered"))); err != nil {
@@ -234,8 +234,8 @@ func TestAnIntervalsFailedSyncStopsWrites(t *testing.T) {
 		if err := l.Commit(l.Stage(Block, room("late"))); !errors.Is(err, syscall.EIO) {
 			t.Fatalf("a commit after it returns %v", err)
 		}
-		if !slices.Equal(told, []Ticket{2}) {
-			t.Fatalf("Failed was called with tickets %d, want 2 once", told)
+		if !slices.Equal(lost, []Ticket{2}) {
+			t.Fatalf("Failed was called with tickets %d, want 2 once", lost)
 		}
 	})
 }

@@ -9,11 +9,11 @@ import (
 // pageSize is the smallest unit that a file system writes, in bytes.
 const pageSize = 4096
 
-// judgeDamage distinguishes the end of what reached the disk, for which it returns nil, from corruption. A crash does
+// classifyDamage distinguishes the end of what reached the disk, for which it returns nil, from corruption. A crash does
 // not lose what was on disk: the image, which was synced before the file got its name, and what a later whole record
 // says was on disk when it was staged. If whole records follow and none says so, the damage is nil only if it looks
 // like pages of the last writes that never reached the disk while later ones did.
-func judgeDamage(data []byte, fh fileHeader, off int64, headerWhole bool) error {
+func classifyDamage(data []byte, fh fileHeader, off int64, headerWhole bool) error {
 	part := "header"
 	if headerWhole {
 		part = "payload"

@@ -111,7 +111,7 @@ func open(path string, o Options, f vfs.File, replay func(kind Kind, data []byte
 	l.marked, l.closed = r.marked, r.marked
 	l.synced.offset = r.synced
 	if !o.ReadOnly && !r.marked {
-		if err := l.mend(data[:r.end]); err != nil {
+		if err := l.repair(data[:r.end]); err != nil {
 			l.failLocked(err)
 		}
 	}
@@ -126,19 +126,19 @@ type extent struct {
 }
 
 // replayAll calls replay for every record of data, up to the end of data or to the first record that did not all reach
-// the disk. It calls spared for each damaged record that can be spared.
-func replayAll(data []byte, fh fileHeader, replay func(kind Kind, data []byte, from, to int) error, spared func(damage error)) (extent, error) {
+// the disk. It calls skipped for each damaged record that can be skipped.
+func replayAll(data []byte, fh fileHeader, replay func(kind Kind, data []byte, from, to int) error, skipped func(damage error)) (extent, error) {
 	f := extent{end: fileHeaderSize, synced: fh.base}
 	for f.end < int64(len(data)) {
 		off := f.end
 		h, whole, ok := recordAt(data, fh.salt, off)
 		if !ok {
-			err := judgeDamage(data, fh, off, whole)
-			if err == nil || !whole || !h.sparable(off, len(data)) {
+			err := classifyDamage(data, fh, off, whole)
+			if err == nil || !whole || !h.skippable(off, len(data)) {
 				f.marked = false
 				return f, err
 			}
-			spared(err)
+			skipped(err)
 			f.end, f.marked = h.end(off), false
 			continue
 		}

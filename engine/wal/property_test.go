@@ -105,8 +105,8 @@ func (w written) whole(data []byte) (header bool, records []bool) {
 	return same(0, fileHeaderSize), records
 }
 
-// spared reports whether record i is derived and its header in data is whole.
-func (w written) spared(data []byte, i int) bool {
+// skipped reports whether record i is derived and its header in data is whole.
+func (w written) skipped(data []byte, i int) bool {
 	from, to := w.ends[i], w.ends[i]+HeaderSize
 	return w.kinds[i] == Derived && w.ends[i+1] <= int64(len(data)) && bytes.Equal(data[from:to], w.data[from:to])
 }
@@ -125,7 +125,7 @@ func (w written) replayed(data []byte) (texts []string, refused bool) {
 			texts = append(texts, w.texts[i])
 		case w.ends[i] >= w.base && !slices.Contains(records[i:], true):
 			return texts, false
-		case !w.spared(data, i):
+		case !w.skipped(data, i):
 			return nil, true
 		}
 	}

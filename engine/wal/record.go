@@ -151,9 +151,9 @@ func parseHeader(b []byte, salt uint32, off int64) (h header, ok bool) {
 // end returns the offset after the record.
 func (h header) end(off int64) int64 { return off + HeaderSize + int64(h.length) }
 
-// sparable reports whether the record at off, whose header is whole, ends within a file of that size and can be skipped
+// skippable reports whether the record at off, whose header is whole, ends within a file of that size and can be skipped
 // without losing anything.
-func (h header) sparable(off int64, size int) bool {
+func (h header) skippable(off int64, size int) bool {
 	return h.kind == Derived && h.end(off) <= int64(size)
 }
 

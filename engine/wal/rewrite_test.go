@@ -134,8 +134,8 @@ func TestARewriteGivenUpLeavesNoTrace(t *testing.T) {
 }
 
 func TestARewriteWhoseDirectoryCannotBeSyncedFailsTheLog(t *testing.T) {
-	var told []Ticket
-	fs, l := create(t, Options{Sync: Policy{Always: true}, Failed: func(first Ticket, _ error) { told = append(told, first) }})
+	var lost []Ticket
+	fs, l := create(t, Options{Sync: Policy{Always: true}, Failed: func(first Ticket, _ error) { lost = append(lost, first) }})
 	r, err := l.Rewrite()
 	if err != nil {
 		t.Fatal(err)
@@ -156,11 +156,11 @@ func TestARewriteWhoseDirectoryCannotBeSyncedFailsTheLog(t *testing.T) {
 	if l.Err() == nil {
 		t.Fatal("the log accepts records into a file whose rename a crash may undo")
 	}
-	if len(told) != 0 {
+	if len(lost) != 0 {
 		t.Fatal("the rewrite called Failed under its caller's lock")
 	}
-	if err := l.Commit(ticket); fail.KindOf(err) != fail.Storage || !slices.Equal(told, []Ticket{1}) {
-		t.Fatalf("the commit returns %v, Failed called %d times", err, told)
+	if err := l.Commit(ticket); fail.KindOf(err) != fail.Storage || !slices.Equal(lost, []Ticket{1}) {
+		t.Fatalf("the commit returns %v, Failed was called with %d", err, lost)
 	}
 	if _, _, err := l.Snapshot(); fail.KindOf(err) != fail.Storage {
 		t.Fatalf("a snapshot of a file that lost its name returns %v", err)

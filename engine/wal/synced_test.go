@@ -10,12 +10,12 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// told collects the calls of Options.Synced.
-type told struct{ tickets []Ticket }
+// syncedCalls collects the calls of Options.Synced.
+type syncedCalls struct{ tickets []Ticket }
 
-func (s *told) synced(last Ticket) { s.tickets = append(s.tickets, last) }
+func (s *syncedCalls) synced(last Ticket) { s.tickets = append(s.tickets, last) }
 
-func (s *told) want(t *testing.T, what string, want ...Ticket) {
+func (s *syncedCalls) want(t *testing.T, what string, want ...Ticket) {
 	t.Helper()
 	if !slices.Equal(s.tickets, want) {
 		t.Errorf("%s: Synced was called with %v, want %v", what, s.tickets, want)
@@ -23,7 +23,7 @@ func (s *told) want(t *testing.T, what string, want ...Ticket) {
 }
 
 func TestSyncedIsCalledForEachSync(t *testing.T) {
-	var s told
+	var s syncedCalls
 	_, l := create(t, Options{Sync: Policy{Always: true}, Synced: s.synced})
 	for _, text := range []string{"one", "two"} {
 		if err := l.Commit(l.Stage(Block, room(text))); err != nil {
@@ -45,7 +45,7 @@ func TestSyncedIsCalledForEachSync(t *testing.T) {
 func TestWhatIsWrittenIsSyncedAtAWish(t *testing.T) {
 	for name, policy := range map[string]Policy{"off": {}, "an interval": {Every: time.Hour}} {
 		t.Run(name, func(t *testing.T) {
-			var s told
+			var s syncedCalls
 			fs, l := create(t, Options{Sync: policy, Synced: s.synced})
 			syncs := fs.Count(crashfs.Sync)
 			if err := l.SyncWritten(); err != nil || fs.Count(crashfs.Sync) != syncs {
@@ -68,7 +68,7 @@ func TestWhatIsWrittenIsSyncedAtAWish(t *testing.T) {
 }
 
 func TestASyncAtAWishThatFailsStopsTheLog(t *testing.T) {
-	var s told
+	var s syncedCalls
 	fs, l := create(t, Options{Synced: s.synced})
 	if err := l.Commit(l.Stage(Block, room("one"))); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestWhatAKilledProcessLeftIsSyncedByWhoMayWriteIt(t *testing.T) {
 	}
 	end := l.Size()
 	for _, readOnly := range []bool{true, false} {
-		var s told
+		var s syncedCalls
 		again, err := Open(file, Options{FS: fs, ReadOnly: readOnly, Synced: s.synced}, func(Kind, []byte, int, int) error { return nil })
 		if err != nil {
 			t.Fatal(err)

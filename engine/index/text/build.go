@@ -52,12 +52,12 @@ func (b *builder) add(id int64, text []byte) {
 	t.texts = append(t.texts, text...)
 	t.ends = append(t.ends, len(t.texts))
 	if len(t.texts) >= batchBytes {
-		b.hand()
+		b.send()
 	}
 }
 
-// hand sends the batch to a worker and begins the next one.
-func (b *builder) hand() {
+// send sends the batch to a worker and begins the next one.
+func (b *builder) send() {
 	if b.workers < 2 {
 		b.batch.count(b.x.o)
 		b.batch.enter(b.x)

@@ -43,7 +43,7 @@ type search struct {
 	average float64 // words of a document
 	tally   tally
 
-	wanted  []wanted
+	terms   []queryTerm
 	cursors []cursor
 	rest    []float64 // for each cursor, the most that it and those after it can add; 0 after the last one
 	k       int
@@ -59,8 +59,8 @@ type search struct {
 	tail    []occurrence
 }
 
-// wanted is a term of the query that some document has.
-type wanted struct {
+// queryTerm is a term of the query that some document has.
+type queryTerm struct {
 	place  uint32
 	weight float64
 }
@@ -86,7 +86,7 @@ func (s *search) weigh(e *ended) {
 	x := s.x
 	st := x.statistics(e)
 	s.average, s.scores = st.average(), x.saturation(st)
-	s.wanted = s.wanted[:0]
+	s.terms = s.terms[:0]
 	found := 0
 	for i := range s.tally.terms {
 		t := &s.tally.terms[i]
@@ -105,9 +105,9 @@ func (s *search) weigh(e *ended) {
 		found += int(df)
 		// The tally of one text has a posting a term.
 		weight := float64(s.tally.postings[i].tf) * st.idf(df) * (x.o.K1 + 1)
-		s.wanted = append(s.wanted, wanted{place, weight})
+		s.terms = append(s.terms, queryTerm{place, weight})
 	}
-	slices.SortStableFunc(s.wanted, func(a, b wanted) int { return cmp.Compare(b.weight, a.weight) })
+	slices.SortStableFunc(s.terms, func(a, b queryTerm) int { return cmp.Compare(b.weight, a.weight) })
 	s.k = max(min(s.k, found, st.live), 0)
 	s.hits = slices.Grow(s.hits[:0], s.k)
 	s.top = index.NewTopK(s.k, false, s.hits)
@@ -115,8 +115,8 @@ func (s *search) weigh(e *ended) {
 
 // place puts the cursors before their first postings.
 func (s *search) place() {
-	s.cursors = slices.Grow(s.cursors[:0], len(s.wanted))[:len(s.wanted)]
-	for i, w := range s.wanted {
+	s.cursors = slices.Grow(s.cursors[:0], len(s.terms))[:len(s.terms)]
+	for i, w := range s.terms {
 		s.cursors[i].begin(s, &s.x.dict.terms[w.place], w.weight)
 	}
 	s.rest = slices.Grow(s.rest[:0], len(s.cursors)+1)[:len(s.cursors)+1]
@@ -129,7 +129,7 @@ func (s *search) place() {
 // run walks the postings.
 func (s *search) run() {
 	s.place()
-	s.foresee()
+	s.presetLimit()
 	from := uint32(0)
 	for essential := len(s.cursors); ; {
 		for essential > 0 && s.rest[essential-1] < s.limit {
@@ -158,8 +158,8 @@ const slack = 1e-6
 // raise sets the score that a document needs to have. An equal one may still have the lower id.
 func (s *search) raise(score float32) { s.limit = max(s.limit, float64(score)*(1-slack)) }
 
-// foresee raises the limit before the walk, by the scores of documents of the heaviest term alone.
-func (s *search) foresee() {
+// presetLimit raises the limit before the walk, by the scores of documents of the heaviest term alone.
+func (s *search) presetLimit() {
 	if len(s.cursors) < 2 || s.k > blockSize {
 		return
 	}

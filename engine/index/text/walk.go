@@ -38,8 +38,8 @@ func (s *search) next(essential int, from uint32) (doc uint32, ok bool) {
 	return doc, ok
 }
 
-// asking is about how many postings are added in the time of probing a cursor for a document.
-const asking = 8
+// probeCost is about how many postings are added in the time of probing a cursor for a document.
+const probeCost = 8
 
 // walkWindow finds documents from first up to but not including first+window.
 func (s *search) walkWindow(essential int, first uint32) {
@@ -56,7 +56,7 @@ func (s *search) walkWindow(essential int, first uint32) {
 	}
 	// If there is much to probe, adding up is faster.
 	for ; essential < len(s.cursors); essential++ {
-		if per := s.cursors[essential].count() * blockSize * window / len(s.x.ids); per > asking*found {
+		if per := s.cursors[essential].count() * blockSize * window / len(s.x.ids); per > probeCost*found {
 			break
 		}
 		s.addCursor(essential, first, true)

@@ -8,17 +8,17 @@ import (
 	"fenec/engine/fail"
 )
 
-// mendBefore is how many bytes, of those known to be on disk, are read back before the rest is written again.
-const mendBefore = 16 << 20
+// repairMargin is how many bytes, of those known to be on disk, are read back before the rest is written again.
+const repairMargin = 16 << 20
 
-// mend makes sure that a file which was not closed in order is on disk; data is the whole file as it was read.
+// repair makes sure that a file which was not closed in order is on disk; data is the whole file as it was read.
 //
 // A sync of the previous process may have failed. The kernel then considers the pages that it could not write as
 // written: it goes on showing them, and later syncs skip them. So the cache is dropped, and what is not known to be on
 // disk, or is not found there, is written again and synced. That is then read back from the disk, since a page may not
 // have been dropped: on ext4, what is written to a lost page is lost with it.
-func (l *Log) mend(data []byte) error {
-	checked := max(0, l.synced.offset-mendBefore)
+func (l *Log) repair(data []byte) error {
+	checked := max(0, l.synced.offset-repairMargin)
 	from, err := l.firstLost(data, checked)
 	if err != nil {
 		return err

@@ -11,9 +11,9 @@ import (
 	"fenec/engine/wal"
 )
 
-// TestReadersFollowBesideWritersAndRewrites has readers follow from the beginning while writers write and the file is
+// TestReadersFollowDuringWritesAndRewrites has readers follow from the beginning while writers write and the file is
 // rewritten: each reader sees every change once, in order.
-func TestReadersFollowBesideWritersAndRewrites(t *testing.T) {
+func TestReadersFollowDuringWritesAndRewrites(t *testing.T) {
 	const writers, each = 4, 150
 	f := fresh(t, DefaultKeep, engine.Options{Sync: wal.Policy{Always: true}})
 	f.exec("create collection c (n int)")

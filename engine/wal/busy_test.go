@@ -154,10 +154,10 @@ func TestCloseWaitsForARewriteThatIsTakingThePlace(t *testing.T) {
 
 func TestAnIntervalsFailedSyncTakesNothingBackFromAWriteUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []Ticket
+		var lost []Ticket
 		fs, l := reopen(t, Options{
 			Sync:   Policy{Every: time.Second},
-			Failed: func(first Ticket, _ error) { told = append(told, first) },
+			Failed: func(first Ticket, _ error) { lost = append(lost, first) },
 		})
 		if err := l.Commit(l.Stage(Block, room("answered"))); err != nil {
 			t.Fatal(err)
@@ -182,8 +182,8 @@ func TestAnIntervalsFailedSyncTakesNothingBackFromAWriteUnderWay(t *testing.T) {
 			t.Errorf("the write under way returns %v", err)
 		}
 		synctest.Wait()
-		if !slices.Equal(told, []Ticket{ticket + 1}) {
-			t.Errorf("Failed was called with %d, want %d: the one before is written and acknowledged", told, ticket+1)
+		if !slices.Equal(lost, []Ticket{ticket + 1}) {
+			t.Errorf("Failed was called with %d, want %d: the one before is written and acknowledged", lost, ticket+1)
 		}
 		l.Close()
 	})
