@@ -27,12 +27,12 @@ type held struct {
 }
 
 func (h *held) try(r *fixture) error {
-	results, _, _, err := r.db.TryBatch(context.Background(), nil, h.sts)
+	reply, err := r.db.Run(context.Background(), &engine.Request{Statements: h.sts, Batch: true, Claim: true})
 	if err == nil {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		for i := range results {
-			h.got += string(results[i].Body)
+		for i := range reply.Results {
+			h.got += string(reply.Results[i].Body)
 		}
 	}
 	return err

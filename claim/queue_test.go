@@ -24,6 +24,11 @@ type fixture struct {
 	over   chan struct{} // closed at the end of the test, to release the claims still held
 }
 
+// claimed is a request of one statement that is to write something.
+func claimed(text string) *engine.Request {
+	return &engine.Request{Statements: []engine.Statement{{Text: text}}, Claim: true}
+}
+
 func withFixture(t *testing.T, test func(r *fixture)) {
 	synctest.Test(t, func(t *testing.T) {
 		db, err := engine.Create("/t.fenec", engine.Options{FS: crashfs.New(1)})
@@ -74,8 +79,8 @@ func (r *fixture) retry(w *Waiter, text string) (got string, done bool) {
 		r.t.Fatal("the waiter is not active")
 	}
 	done, err := w.Retry(context.Background(), func() error {
-		res, _, err := r.db.Try(context.Background(), nil, engine.Statement{Text: text}, nil)
-		got = string(res.Body)
+		reply, err := r.db.Run(context.Background(), claimed(text))
+		got = string(reply.Result.Body)
 		return err
 	})
 	if err != nil {
@@ -139,7 +144,7 @@ func TestWhatHappensDuringATryIsTriedFor(t *testing.T) {
 		<-w.Ready()
 		tries := 0
 		done, err := w.Retry(context.Background(), func() error {
-			_, _, err := r.db.Try(context.Background(), nil, engine.Statement{Text: take}, nil)
+			_, err := r.db.Run(context.Background(), claimed(take))
 			if tries++; tries == 1 {
 				r.put("a", 0) // too late for this try
 			}

@@ -387,9 +387,6 @@ func declareBeside(t *testing.T, db *DB, text string, meanwhile func()) error {
 		t.Fatal(err)
 	}
 	meanwhile()
-	_, _, ticket, err := db.stageStatement(nil, s, &env, built, nil, false)
-	if err != nil {
-		return err
-	}
-	return db.commit(ticket)
+	_, err = db.write(&write{ctx: env.Ctx, statement: s, env: env, built: built})
+	return err
 }

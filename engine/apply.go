@@ -31,6 +31,9 @@ func (db *DB) apply(o *operation, t *table, segment int, undo *undoLog) error {
 			break
 		}
 		undo.changes = append(undo.changes, change{table: t, id: id, old: old, had: had})
+		if !had && !t.servers {
+			undo.rows++
+		}
 		if t.moves(id) {
 			undo.next(t)
 			t.take(id)
@@ -39,6 +42,9 @@ func (db *DB) apply(o *operation, t *table, segment int, undo *undoLog) error {
 		id := int64(o.N)
 		if old, had := t.remove(id); had && undo != nil {
 			undo.changes = append(undo.changes, change{table: t, id: id, old: old, had: true})
+			if !t.servers {
+				undo.rows--
+			}
 		}
 	case opSchema:
 		if o.Schema.Name != t.schema.Name {
@@ -54,6 +60,9 @@ func (db *DB) apply(o *operation, t *table, segment int, undo *undoLog) error {
 	case opDrop:
 		db.removeTable(t)
 		undo.schema(func() { db.insertTable(t) })
+		if undo != nil && !t.servers {
+			undo.rows -= int64(t.Len())
+		}
 	case opNext:
 		if undo != nil {
 			undo.next(t)

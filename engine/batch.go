@@ -8,29 +8,20 @@ import (
 
 	"fenec/engine/fail"
 	"fenec/engine/query"
-	"fenec/engine/wal"
 )
 
-// Batch runs statements as one block under one lock: all of them or none. A failure says at which statement. Where one
-// of them is a compact, each runs on its own instead, and those before a failure stay.
-func (db *DB) Batch(ctx context.Context, sts []Statement) (results []Result, at int, err error) {
-	results, _, at, err = db.batch(ctx, nil, sts, false)
-	return results, at, err
-}
-
-// batch is BatchOnce, o being nil where there is no key, or TryBatch where claim is set.
-func (db *DB) batch(ctx context.Context, o *Once, sts []Statement, claim bool) (results []Result, kept *Kept, at int, err error) {
+func (db *DB) batch(ctx context.Context, r *Request) (reply Reply, err error) {
 	account := query.AccountOf(ctx)
 	if account == nil {
 		account = new(query.Account)
 		ctx = &query.Accounted{Context: ctx, Account: account}
 	}
 	held := account.Held()
-	parsed := make([]*statement, len(sts))
+	parsed := make([]*statement, len(r.Statements))
 	writes, compacts := false, false
-	for i, st := range sts {
+	for i, st := range r.Statements {
 		if parsed[i], err = db.statements.parseWithin(st.Text, account); err != nil {
-			return nil, nil, i, err
+			return Reply{At: i}, err
 		}
 		if parsed[i].compacts() {
 			compacts = true
@@ -39,21 +30,26 @@ func (db *DB) batch(ctx context.Context, o *Once, sts []Statement, claim bool) (
 		}
 	}
 	switch {
-	case compacts && writes && o != nil:
-		return nil, nil, -1, fail.New(fail.Invalid, "a batch that writes and compacts is not one block and cannot run under an idempotency key: send the compact on its own")
+	case compacts && writes && r.Once != nil:
+		return Reply{At: -1}, fail.New(fail.Invalid, "a batch that writes and compacts is not one block and cannot run under an idempotency key: send the compact on its own")
 	case compacts:
-		results, at, err = db.eachAlone(ctx, account, sts)
-		return results, nil, at, err
+		reply.Results, reply.At, err = db.eachAlone(ctx, account, r.Statements)
+		return reply, err
 	}
 	trees := account.Held() - held
 	defer func() { account.Return(account.Held() - trees) }()
 	ctx = db.timed(ctx)
-	if writes {
-		results, kept, at, err = db.batchWrite(ctx, o, parsed, sts, claim)
-	} else {
-		results, at, err = db.batchRead(ctx, parsed, sts)
+	if !writes {
+		reply.Results, reply.At, err = db.batchRead(ctx, parsed, r.Statements)
+		return reply, err
 	}
-	return results, kept, at, err
+	w := write{ctx: ctx, once: r.Once, claim: r.Claim, batch: parsed, statements: r.Statements}
+	reply.Kept, err = db.write(&w)
+	reply.At = w.at
+	if err == nil || errors.Is(err, ErrNothing) {
+		reply.Results = w.results
+	}
+	return reply, err
 }
 
 func (db *DB) eachAlone(ctx context.Context, account *query.Account, sts []Statement) (results []Result, at int, err error) {
@@ -78,57 +74,6 @@ func (db *DB) batchRead(ctx context.Context, parsed []*statement, sts []Statemen
 		return nil, 0, errClosed()
 	}
 	return db.runAllLocked(ctx, db.opts.Clock(), parsed, sts, &db.reader)
-}
-
-func (db *DB) batchWrite(ctx context.Context, o *Once, parsed []*statement, sts []Statement, claim bool) ([]Result, *Kept, int, error) {
-	if kept, err := db.RanBefore(o); kept != nil || err != nil {
-		return nil, kept, -1, err
-	}
-	results, kept, at, ticket, err := db.stageBatch(ctx, o, parsed, sts, claim)
-	if err != nil {
-		return results, nil, at, err
-	}
-	if err := db.commit(ticket); err != nil {
-		return nil, nil, 0, err
-	}
-	for i := range results {
-		db.keepUp(ctx, results[i].Affected)
-	}
-	return results, kept, at, nil
-}
-
-// stageBatch is stageStatement of many.
-func (db *DB) stageBatch(ctx context.Context, o *Once, parsed []*statement, sts []Statement, claim bool) (results []Result, kept *Kept, at int, ticket wal.Ticket, err error) {
-	db.writer.Lock()
-	defer db.writer.Unlock()
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	now := db.opts.Clock()
-	if kept, err := db.keptLocked(o, now); kept != nil || err != nil {
-		return nil, kept, -1, db.last, err
-	}
-	if err := db.admitLocked(claim); err != nil {
-		return nil, nil, 0, 0, err
-	}
-	db.tx.begin(now, nil)
-	defer db.tx.end()
-	if results, at, err = db.runAllLocked(ctx, now, parsed, sts, &db.tx); err != nil {
-		return nil, nil, at, 0, err
-	}
-	if claim {
-		if err := db.claimedLocked(ctx); err != nil {
-			return results, nil, 0, 0, err
-		}
-	}
-	for i := range results {
-		results[i].Seq, results[i].History = db.seq, db.historyText
-	}
-	if o != nil {
-		if err := db.tx.keepWithin(query.AccountOf(ctx), o, results); err != nil {
-			return nil, nil, -1, 0, err
-		}
-	}
-	return results, nil, at, db.tx.land(), nil
 }
 
 func (db *DB) runAllLocked(ctx context.Context, now time.Time, parsed []*statement, sts []Statement, state query.Reader) (results []Result, at int, err error) {

@@ -173,27 +173,6 @@ func (s *statement) due(r query.Reader) (*query.Due, error) {
 	return due, nil
 }
 
-// Try is ExecOnce of a claim that is to write something or to have left nothing behind, no key either: where it would
-// write nothing it is ErrNothing, beside the result there would have been. So it is on a frozen database, which refuses
-// only what would be written.
-func (db *DB) Try(ctx context.Context, o *Once, st Statement, dst []byte) (res Result, kept *Kept, err error) {
-	return db.exec(ctx, o, st, dst, true)
-}
-
-// TryBatch is Try of a batch.
-func (db *DB) TryBatch(ctx context.Context, o *Once, sts []Statement) (results []Result, kept *Kept, at int, err error) {
-	return db.batch(ctx, o, sts, true)
-}
-
-// admitLocked is writableLocked before a block; a claim is judged by claimedLocked at the block's end.
-func (db *DB) admitLocked(claim bool) error {
-	err := db.writableLocked()
-	if claim && fail.KindOf(err) == fail.Frozen {
-		return nil
-	}
-	return err
-}
-
 // claimedLocked judges the block of a claim that is about to land. It lands for nobody who has left.
 func (db *DB) claimedLocked(ctx context.Context) error {
 	if db.tx.changes == 0 {

@@ -1,12 +1,12 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	"fenec/engine/doc"
 	"fenec/engine/fail"
-	"fenec/engine/wal"
 )
 
 // Consumer is one reader of the changes whose cursor the database keeps.
@@ -113,43 +113,14 @@ func (db *DB) DeleteConsumer(o *Once, name string) (Result, *Kept, error) {
 	})
 }
 
-// writeOwn runs a write to a collection of the database's own as one block, as durable as any write once it returns.
-func (db *DB) writeOwn(o *Once, write func(x *tx) error) (Result, *Kept, error) {
-	if kept, err := db.RanBefore(o); kept != nil || err != nil {
-		return Result{}, kept, err
+// writeOwn runs a write to a collection of the database's own.
+func (db *DB) writeOwn(o *Once, own func(x *tx) error) (Result, *Kept, error) {
+	w := write{ctx: context.Background(), once: o, own: own}
+	kept, err := db.write(&w)
+	if err != nil {
+		return Result{}, nil, err
 	}
-	res, kept, ticket, err := db.stageOwn(o, write)
-	if err == nil {
-		err = db.commit(ticket)
-	}
-	return res, kept, err
-}
-
-// stageOwn is stageStatement for writeOwn.
-func (db *DB) stageOwn(o *Once, write func(x *tx) error) (Result, *Kept, wal.Ticket, error) {
-	db.writer.Lock()
-	defer db.writer.Unlock()
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	now := db.opts.Clock()
-	if kept, err := db.keptLocked(o, now); kept != nil || err != nil {
-		return Result{}, kept, db.last, err
-	}
-	if err := db.writableLocked(); err != nil {
-		return Result{}, nil, 0, err
-	}
-	db.tx.begin(now, nil)
-	defer db.tx.end()
-	if err := write(&db.tx); err != nil {
-		return Result{}, nil, 0, err
-	}
-	results := []Result{{Wrote: true, Seq: db.seq, History: db.historyText}}
-	if o != nil {
-		if err := db.tx.keep(o, results); err != nil {
-			return Result{}, nil, 0, err
-		}
-	}
-	return results[0], nil, db.tx.land(), nil
+	return w.result, kept, nil
 }
 
 // consumer finds a consumer and the id of its document; 0 where there is none. It needs the lock, shared or not.

@@ -80,6 +80,9 @@ type Options struct {
 	// becomes due, under the database's lock, so it must be quick and may call nothing of the database.
 	CompactAt float64
 	Due       func()
+	// Refuse is asked before a write's block lands, with what it does; an error of it refuses the write, which is put back.
+	// It is called under the database's lock, so it must be quick and may call nothing of the database. nil refuses none.
+	Refuse func(Effect) error
 	// Slow logs a statement that takes longer, by its shape; none where zero.
 	Slow time.Duration
 	Log  zerolog.Logger

@@ -6,18 +6,57 @@ import (
 
 	"fenec/engine/query"
 	"fenec/engine/query/syntax"
-	"fenec/engine/wal"
 )
 
-// Exec runs one statement. A write is one block: it lands whole or not at all, and Exec returns once it is as durable
-// as Options.Sync asks. Rows are appended to dst as a JSON array, in Result.Body. Errors carry a fail.Kind and, where
-// the text is at fault, the place in it.
+// Request is statements and how they are to run.
+type Request struct {
+	// Statements are run in order. Many are a batch: one block, all of them or none.
+	Statements []Statement
+	// Batch makes a batch of one statement too.
+	Batch bool
+	// Once runs a write once under a key, however often it is sent. A batch that writes and holds a compact is refused.
+	Once *Once
+	// Claim makes a write that would write nothing ErrNothing, beside the results there would have been. It then leaves
+	// nothing behind, no key either. A frozen database refuses only a claim that finds something to write.
+	Claim bool
+	// Dst is what the rows of a single statement are appended to.
+	Dst []byte
+}
+
+// Reply is what came of a Request.
+type Reply struct {
+	Result  Result   // of a single statement
+	Results []Result // of a batch
+	Kept    *Kept    // the first answer of a write that has run before under its key: there are no results then
+	// At is, after an error, the statement of the batch at fault, -1 if none is: the key is, for one.
+	At int
+}
+
+// Run runs a request. What it writes is one block: it lands whole or not at all, and Run returns once it is as durable as
+// Options.Sync asks. The rows of a result are a JSON array, in its Body. Errors carry a fail.Kind and, if a text is at
+// fault, the place in it.
+//
+// A batch that holds a compact is no block: each of its statements runs on its own, and those before a failure stay.
+func (db *DB) Run(ctx context.Context, r *Request) (Reply, error) {
+	if r.Batch || len(r.Statements) != 1 {
+		return db.batch(ctx, r)
+	}
+	res, kept, err := db.exec(ctx, r.Once, r.Statements[0], r.Dst, r.Claim)
+	return Reply{Result: res, Kept: kept}, err
+}
+
+// Exec is Run of one statement.
 func (db *DB) Exec(ctx context.Context, st Statement, dst []byte) (Result, error) {
 	res, _, err := db.exec(ctx, nil, st, dst, false)
 	return res, err
 }
 
-// exec is ExecOnce, o being nil where there is no key, or Try where claim is set.
+// Batch is Run of a batch.
+func (db *DB) Batch(ctx context.Context, sts []Statement) (results []Result, at int, err error) {
+	r, err := db.batch(ctx, &Request{Statements: sts})
+	return r.Results, r.At, err
+}
+
 func (db *DB) exec(ctx context.Context, o *Once, st Statement, dst []byte, claim bool) (res Result, kept *Kept, err error) {
 	account := query.AccountOf(ctx)
 	held := account.Held()
@@ -55,70 +94,14 @@ func (db *DB) execRead(s *statement, env *query.Env, dst []byte) (Result, error)
 }
 
 func (db *DB) execWrite(o *Once, s *statement, env *query.Env, dst []byte, claim bool) (Result, *Kept, error) {
-	if kept, err := db.RanBefore(o); kept != nil || err != nil {
-		return Result{}, kept, err
-	}
 	built := db.watch(s)
 	defer db.unwatch(built)
 	if err := db.prepare(env, built); err != nil {
 		return Result{}, nil, err
 	}
-	res, kept, ticket, err := db.stageStatement(o, s, env, built, dst, claim)
-	if err == nil {
-		err = db.commit(ticket)
-	}
-	if err != nil {
-		return res, nil, err
-	}
-	db.keepUp(env.Ctx, res.Affected)
-	return res, kept, nil
-}
-
-// stageStatement runs the write s as one block and stages it, or finds what is kept under its key.
-func (db *DB) stageStatement(o *Once, s *statement, env *query.Env, built *building, dst []byte, claim bool) (Result, *Kept, wal.Ticket, error) {
-	db.writer.Lock()
-	defer db.writer.Unlock()
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	env.Now = db.opts.Clock()
-	if kept, err := db.keptLocked(o, env.Now); kept != nil || err != nil {
-		return Result{}, kept, db.last, err
-	}
-	if err := db.admitLocked(claim); err != nil {
-		return Result{}, nil, 0, err
-	}
-	db.tx.begin(env.Now, built)
-	defer db.tx.end()
-	res, err := db.runLocked(s, env, &db.tx, dst)
-	if err != nil {
-		return Result{}, nil, 0, err
-	}
-	if claim {
-		if err := db.claimedLocked(env.Ctx); err != nil {
-			return res, nil, 0, err
-		}
-	}
-	res.Seq = db.seq
-	if o != nil {
-		one := []Result{res}
-		if err := db.tx.keep(o, one); err != nil {
-			return Result{}, nil, 0, err
-		}
-		res = one[0]
-	}
-	return res, nil, db.tx.land(), nil
-}
-
-// commit waits until the block of ticket is as durable as asked. Ticket 0 is of a block without changes.
-func (db *DB) commit(ticket wal.Ticket) error {
-	if ticket == 0 {
-		return nil
-	}
-	if err := db.log.Commit(ticket); err != nil {
-		return err
-	}
-	db.landing.landed(ticket)
-	return nil
+	w := write{ctx: env.Ctx, once: o, claim: claim, statement: s, env: *env, built: built, dst: dst}
+	kept, err := db.write(&w)
+	return w.result, kept, err
 }
 
 // runLocked runs s over state, planned for the schemas as they are.

@@ -21,13 +21,13 @@ func (db *DB) Follow(ctx context.Context, records ...wal.Record) error {
 	for _, r := range records {
 		ticket, changes, err := db.stageRecord(r)
 		if err != nil {
-			_ = db.commit(last) // if that fails too, the next call says so
+			_ = db.durable(last) // if that fails too, the next call says so
 			return err
 		}
 		last = ticket
 		written += changes
 	}
-	if err := db.commit(last); err != nil {
+	if err := db.durable(last); err != nil {
 		return err
 	}
 	db.keepUp(ctx, int64(written))

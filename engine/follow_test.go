@@ -179,7 +179,7 @@ func TestAFollowerEqualsItsLeader(t *testing.T) {
 			"under a key": func(t *rapid.T) {
 				keys++
 				o := &Once{Key: fmt.Sprint(keys), Answer: func([]Result) (int, []byte) { return 200, []byte("{}") }}
-				_, _, _ = c.leader.ExecOnce(context.Background(), o, Statement{Text: `put c ` + followed(t)}, nil)
+				_, _ = c.leader.Run(context.Background(), &Request{Statements: statements1(`put c ` + followed(t)), Once: o})
 			},
 			"consume":    func(t *rapid.T) { _, _, _ = c.leader.SetConsumer(nil, Consumer{"reader", c.leader.seq}) },
 			"add field":  func(*rapid.T) { fields++; try(fmt.Sprintf(`alter collection c add field x%d int`, fields)) },

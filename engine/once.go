@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"time"
 
 	"fenec/engine/fail"
@@ -43,18 +42,6 @@ type Kept struct {
 	History string
 }
 
-// ExecOnce is Exec of a write under a key; of anything else it is Exec. kept is the first answer where the write has run
-// before: there is no result then.
-func (db *DB) ExecOnce(ctx context.Context, o *Once, st Statement, dst []byte) (res Result, kept *Kept, err error) {
-	return db.exec(ctx, o, st, dst, false)
-}
-
-// BatchOnce is Batch under a key, which is that of the whole batch. A batch that writes and holds a compact is no single
-// block and is refused. Where the key itself is at fault, at is -1.
-func (db *DB) BatchOnce(ctx context.Context, o *Once, sts []Statement) (results []Result, kept *Kept, at int, err error) {
-	return db.batch(ctx, o, sts, false)
-}
-
 // RanBefore is the answer kept under the key of o, nil where the write is yet to run or o is nil. A database that takes
 // no writes answers it too.
 func (db *DB) RanBefore(o *Once) (*Kept, error) {
@@ -68,7 +55,7 @@ func (db *DB) RanBefore(o *Once) (*Kept, error) {
 	if kept == nil {
 		return nil, err
 	}
-	return kept, db.commit(last)
+	return kept, db.durable(last)
 }
 
 func (o *Once) check() error {

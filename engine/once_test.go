@@ -23,23 +23,14 @@ func keyed(db *DB, key string, texts ...string) (answer string, kept *Kept, err 
 		}
 		return 200 + len(results), []byte(answer)
 	}
-	if len(texts) == 1 {
-		var res Result
-		res, kept, err = db.ExecOnce(context.Background(), o, Statement{Text: texts[0]}, nil)
-		if err == nil && kept == nil && answer != "" && res.Seq != db.seq {
-			err = fmt.Errorf("the result is of change %d, the database at %d", res.Seq, db.seq)
-		}
-	} else {
-		sts := make([]Statement, len(texts))
-		for i := range texts {
-			sts[i].Text = texts[i]
-		}
-		_, kept, _, err = db.BatchOnce(context.Background(), o, sts)
+	reply, err := db.Run(context.Background(), &Request{Statements: statements1(texts...), Once: o})
+	if err == nil && len(texts) == 1 && reply.Kept == nil && answer != "" && reply.Result.Seq != db.seq {
+		err = fmt.Errorf("the result is of change %d, the database at %d", reply.Result.Seq, db.seq)
 	}
-	if kept != nil {
-		answer = string(kept.Body)
+	if reply.Kept != nil {
+		answer = string(reply.Kept.Body)
 	}
-	return answer, kept, err
+	return answer, reply.Kept, err
 }
 
 func sweep(db *DB) error {

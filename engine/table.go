@@ -19,6 +19,8 @@ type table struct {
 	ids    *index.IDs
 	next   int64 // the id handed out next; 0 once they are used up
 	live   int64 // bytes of the operations that put the documents there are
+	// servers is set for a collection of the server's own.
+	servers bool
 
 	derived  []*derived
 	watchers []*building // indexes being built beside the database
@@ -26,7 +28,7 @@ type table struct {
 
 // addTable makes an empty collection part of the database.
 func (db *DB) addTable(number uint64, s *doc.Schema) *table {
-	t := &table{db: db, memory: &db.memory, number: number, schema: s, ids: new(index.IDs), next: 1}
+	t := &table{db: db, memory: &db.memory, number: number, schema: s, ids: new(index.IDs), next: 1, servers: isServers(s.Name)}
 	db.counted = max(db.counted, number)
 	t.follow(s)
 	db.insertTable(t)

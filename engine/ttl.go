@@ -5,7 +5,6 @@ import (
 
 	"fenec/engine/doc"
 	"fenec/engine/index"
-	"fenec/engine/wal"
 )
 
 // ExpireBlock is how many documents one block of Expire deletes at most.
@@ -52,9 +51,12 @@ func (db *DB) Expire() (deleted int, err error) {
 	if !db.anyExpired(now) {
 		return 0, nil
 	}
-	deleted, ticket, err := db.stageExpired(now)
-	if err == nil {
-		err = db.commit(ticket)
+	_, _, err = db.writeOwn(nil, func(x *tx) (err error) {
+		deleted, err = x.expire(now)
+		return err
+	})
+	if deleted == 0 { // it was closed or frozen meanwhile
+		return 0, nil
 	}
 	return deleted, err
 }
@@ -74,31 +76,19 @@ func (db *DB) anyExpired(now time.Time) bool {
 	return db.keysToSweep(now)
 }
 
-// stageExpired deletes what is expired as one block and stages it.
-func (db *DB) stageExpired(now time.Time) (deleted int, ticket wal.Ticket, err error) {
-	db.writer.Lock()
-	defer db.writer.Unlock()
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	if db.writableLocked() != nil {
-		return 0, 0, nil
-	}
-	db.tx.begin(now, nil)
-	defer db.tx.end()
-	for _, name := range db.names {
-		t := db.tables[name]
+// expire deletes what has expired, ExpireBlock documents at most, and says how many.
+func (x *tx) expire(now time.Time) (deleted int, err error) {
+	for _, name := range x.db.names {
+		t := x.db.tables[name]
 		for _, id := range t.firstExpired(now, ExpireBlock-deleted) {
-			if err := db.tx.Delete(name, id); err != nil {
-				return 0, 0, err
+			if err := x.Delete(name, id); err != nil {
+				return 0, err
 			}
 			deleted++
 		}
 	}
-	swept, err := db.tx.sweepKeys(ExpireBlock - deleted)
-	if err != nil {
-		return 0, 0, err
-	}
-	return deleted + swept, db.tx.land(), nil
+	swept, err := x.sweepKeys(ExpireBlock - deleted)
+	return deleted + swept, err
 }
 
 // firstExpired lists documents of t whose ttl is over at now, limit at most, those gone longest first.

@@ -7,6 +7,7 @@ type undoLog struct {
 	changes []change
 	nexts   []nextID
 	fork    func() // of the history the block began; nil where it began none
+	rows    int64  // documents that the block adds, less those it takes out
 }
 
 // change is one change and what was before it.
@@ -64,6 +65,6 @@ func (u *undoLog) schema(back func()) {
 func (u *undoLog) reset() {
 	clear(u.changes)
 	clear(u.nexts)
-	u.fork = nil
+	u.fork, u.rows = nil, 0
 	u.changes, u.nexts = u.changes[:0], u.nexts[:0]
 }

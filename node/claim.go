@@ -107,18 +107,14 @@ func (c *call) execClaim(st engine.Statement, answer func(*call, *engine.Result)
 		return http1.Answer{}, err
 	}
 	run := func(try bool) (http1.Answer, error) {
-		exec := db.ExecOnce
-		if try {
-			exec = db.Try
-		}
-		res, kept, err := exec(ctx, o, st, c.request.Scratch())
+		reply, err := db.Run(ctx, &engine.Request{Statements: []engine.Statement{st}, Once: o, Claim: try, Dst: c.request.Scratch()})
 		switch {
-		case kept != nil:
-			return replay(kept), nil
+		case reply.Kept != nil:
+			return replay(reply.Kept), nil
 		case err != nil && !errors.Is(err, engine.ErrNothing):
 			return http1.Answer{}, err
 		}
-		return answer(c, &res), err
+		return answer(c, &reply.Result), err
 	}
 	if waits == nil { // it reads
 		return c.sure(run)(false)
@@ -141,20 +137,16 @@ func (c *call) execBatchClaim(statements []engine.Statement) (a http1.Answer, co
 		return http1.Answer{}, 0, -1, err
 	}
 	run := func(try bool) (http1.Answer, error) {
-		batch := db.BatchOnce
-		if try {
-			batch = db.TryBatch
-		}
-		var results []engine.Result
-		var kept *engine.Kept
-		results, kept, at, err = batch(ctx, o, statements)
+		var reply engine.Reply
+		reply, err = db.Run(ctx, &engine.Request{Statements: statements, Batch: true, Once: o, Claim: try})
+		at = reply.At
 		switch {
-		case kept != nil:
-			return replay(kept), nil
+		case reply.Kept != nil:
+			return replay(reply.Kept), nil
 		case err != nil && !errors.Is(err, engine.ErrNothing):
 			return http1.Answer{}, err
 		}
-		return c.answerBatch(results), err
+		return c.answerBatch(reply.Results), err
 	}
 	if waits == nil { // all of it reads
 		a, err = c.sure(run)(false)

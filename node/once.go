@@ -73,14 +73,14 @@ func (c *call) run(st engine.Statement, answer func(*call, *engine.Result) http1
 	if err != nil {
 		return http1.Answer{}, err
 	}
-	res, kept, err := c.tenant.db.ExecOnce(ctx, o, st, scratch)
+	reply, err := c.tenant.db.Run(ctx, &engine.Request{Statements: []engine.Statement{st}, Once: o, Dst: scratch})
 	switch {
 	case err != nil:
 		return http1.Answer{}, err
-	case kept != nil:
-		return replay(kept), nil
+	case reply.Kept != nil:
+		return replay(reply.Kept), nil
 	}
-	return answer(c, &res), nil
+	return answer(c, &reply.Result), nil
 }
 
 // onceOne is once of a single statement.
@@ -106,24 +106,18 @@ func (c *call) runBatch(statements []engine.Statement) (a http1.Answer, complete
 	if c.holds() {
 		return c.execBatchClaim(statements)
 	}
-	var results []engine.Result
-	if c.keyed {
-		o, err := c.once(keptBatch)
-		if err != nil {
-			return http1.Answer{}, 0, -1, err
-		}
-		var kept *engine.Kept
-		if results, kept, at, err = c.tenant.db.BatchOnce(ctx, o, statements); kept != nil {
-			return replay(kept), 0, 0, nil
-		} else if err != nil {
-			return http1.Answer{}, len(results), at, err
-		}
-		return c.answerBatch(results), 0, 0, nil
+	o, err := c.once(keptBatch)
+	if err != nil {
+		return http1.Answer{}, 0, -1, err
 	}
-	if results, at, err = c.tenant.db.Batch(ctx, statements); err != nil {
-		return http1.Answer{}, len(results), at, err
+	reply, err := c.tenant.db.Run(ctx, &engine.Request{Statements: statements, Batch: true, Once: o})
+	switch {
+	case err != nil:
+		return http1.Answer{}, len(reply.Results), reply.At, err
+	case reply.Kept != nil:
+		return replay(reply.Kept), 0, 0, nil
 	}
-	return c.answerBatch(results), 0, 0, nil
+	return c.answerBatch(reply.Results), 0, 0, nil
 }
 
 // ranBefore is the answer of a write that the node would not run now, for want of memory, where it ran before under the
