@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fenec/internal/http1"
 	"fenec/internal/vfs/crashfs"
 )
 
@@ -18,8 +19,12 @@ var longAnswers = map[string]struct{ method, path, body string }{
 	"a statement":       {"POST", "/t/x/query", `{"query": "get c order n"}`},
 	"a batch":           {"POST", "/t/x/batch", strings.Repeat(`{"query": "get c where n = 1"}`+"\n", 3)},
 	"a page of changes": {"GET", "/t/x/_changes?since=1", ""},
+	"a schema":          {"GET", "/t/x/_schema", ""},
 	"a seed":            {"GET", "/t/x/c/changes", ""},
 }
+
+// schemaFields is how many fields a collection has whose schema is a long answer.
+const schemaFields = 2000
 
 const (
 	longRowCount = 10
@@ -33,6 +38,11 @@ func (r *running) longRows() {
 	for i := range longRowCount {
 		r.want(201, "POST", "/t/x/c", fmt.Sprintf(`{"n": %d, "s": %q}`, i, strings.Repeat("x", longRowText)))
 	}
+	fields := make([]string, schemaFields)
+	for i := range fields {
+		fields[i] = fmt.Sprintf("f%d int", i)
+	}
+	r.query("x", "create collection wide ("+strings.Join(fields, ", ")+")")
 }
 
 // long requests one of longAnswers and returns as the answer begins.
@@ -59,8 +69,11 @@ func TestAnAnswerIsCountedUntilItsClientHasIt(t *testing.T) {
 				synctest.Wait() // the client takes no more than its buffer
 				used, before := r.budget.answers.Used(), r.budget.held()
 				length := int64(longRowCount * longRowText)
-				if what == "a batch" {
+				switch what {
+				case "a batch":
 					length = 3 * longRowText
+				case "a schema":
+					length = schemaFields * 50
 				}
 				if used < length || used > length+length/2+1<<17 || before < used {
 					t.Errorf("%d bytes are counted, %d in all, of an answer of about %d", used, before, length)
@@ -93,6 +106,17 @@ func TestAClientThatLeavesGivesBackWhatItsAnswerTook(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAHeadOfALiveQueryTakesNothing(t *testing.T) {
+	inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
+		r.longRows()
+		r.want(200, "HEAD", "/t/x/c/changes", "")
+		synctest.Wait()
+		if used := r.budget.answers.Used(); used != 0 {
+			t.Errorf("%d bytes are counted", used)
+		}
+	})
 }
 
 func TestAStatementWaitsForRoomAndIsThenRefused(t *testing.T) {
@@ -243,6 +267,21 @@ func TestAStreamThatWaitsForRoomEndsWithItsTenant(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		r.budget.answers.Give(r.budget.answers.Max())
+	})
+}
+
+func TestAnEventOfManyRowsIsCountedOnce(t *testing.T) {
+	inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
+		r.fill("x", 1)
+		r.budget.answers = http1.NewBudget(2 << 20)
+		w := r.watch("/t/x/c/changes")
+		w.next()
+		row := fmt.Sprintf(`{"s": %q}`, strings.Repeat("x", longRowText))
+		r.want(201, "POST", "/t/x/c", "["+strings.Repeat(row+",", 11)+row+"]")
+		if e := w.next(); e.name != "change" || len(e.Puts) != 12 {
+			t.Errorf("an event of 1.2 MB in 2 MiB of memory is %.200s", e)
+		}
+		w.stop()
 	})
 }
 

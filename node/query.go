@@ -110,7 +110,7 @@ func (c *call) answerBatch(results []engine.Result) http1.Answer {
 	a := http1.Answer{Status: 200, Headers: c.batchHeaders(results)}
 	b := batchAnswer{results: results}
 	length := b.length()
-	if length <= query.Uncounted {
+	if c.pieces = 0; length <= query.Uncounted {
 		a.Body = b.appendTo(c.request.Grow(length))
 		return a
 	}

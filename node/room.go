@@ -69,7 +69,6 @@ func (c *call) answered(run func() (http1.Answer, error)) (a http1.Answer, err e
 		if c.waits { // a claim is held no longer for having run before
 			c.wait = max(0, held-time.Since(began))
 		}
-		c.pieces = 0
 		a, err = run()
 		return err
 	})

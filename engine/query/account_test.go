@@ -255,3 +255,20 @@ func TestARowWithManyConditionsIsLookedAtOften(t *testing.T) {
 		}
 	}
 }
+
+func TestTheAnswerOfADescribeIsCounted(t *testing.T) {
+	db := newMemory()
+	fields := make([]string, 2000)
+	for i := range fields {
+		fields[i] = fmt.Sprintf("field_%d_of_many int", i)
+	}
+	db.must(t, "create collection c ("+strings.Join(fields, ", ")+")")
+	a := &Account{Budget: &shared{room: 1 << 20}}
+	r, err := db.within(t, a, "describe c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept := a.Settle(int64(cap(r.Body))); cap(r.Body) <= Uncounted || kept != int64(cap(r.Body)) {
+		t.Errorf("of an answer that takes %d bytes %d are counted", cap(r.Body), kept)
+	}
+}

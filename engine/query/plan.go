@@ -136,7 +136,7 @@ func (p *Plan) Run(env *Env, s Reader, dst []byte) (Result, error) {
 	r, err := p.run(f, s)
 	if err == nil {
 		f.out = r.Body
-		f.outFits()    // the end of the list may have grown it
+		f.outFits()    // which has counted nothing yet of a list of schemas
 		err = f.take() // an answer that something was left out of is none
 	}
 	if err == nil && f.account.longAnswer(r.Body) {
