@@ -11,7 +11,7 @@ import (
 
 	"fenec/engine"
 	"fenec/engine/doc"
-	"fenec/replication"
+	"fenec/engine/feed"
 )
 
 const (
@@ -86,7 +86,7 @@ func fedFigure(r *report) error {
 			return float64(time.Since(began).Nanoseconds()) / 1e3 / fedPuts, nil
 		}, nil
 	}
-	with, err := turn(replication.New(replication.DefaultKeep))
+	with, err := turn(feed.New(feed.DefaultKeep))
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@
 // and nothing lists. There are two: _idempotency, what was answered to writes under a key (Once), and _consumers, the
 // cursors of those who read the changes (Consumer).
 //
-// A Feed, where there is one, is told of every block as it lands and of what is synced: replication keeps the changes.
+// A Feed, where there is one, is told of every block as it lands and of what is synced: engine/feed keeps the changes.
 //
 // Of the derived state only the graphs of vectors are kept in the file, in records that count as no change and without
 // which it says the same (keptGraph). A write leaves vectors to be linked into their graph by one goroutine (linker), which

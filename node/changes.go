@@ -9,9 +9,9 @@ import (
 	"fenec/engine"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
+	"fenec/engine/feed"
 	"fenec/engine/query"
 	"fenec/internal/http1"
-	"fenec/replication"
 )
 
 const (
@@ -75,8 +75,8 @@ var (
 
 // answerCursor is the answer to a cursor that cannot be served, which says from where on one can be.
 func (c *call) answerCursor(err error) http1.Answer {
-	var gone *replication.Gone
-	var ahead *replication.Ahead
+	var gone *feed.Gone
+	var ahead *feed.Ahead
 	switch {
 	case errors.As(err, &gone):
 		body := http1.AppendError(nil, err.Error())
@@ -147,7 +147,7 @@ func (q *changesQuery) read(key string, value []byte) (which int, err error) {
 
 // findCursor finds where the page begins, and whether it can.
 func (c *call) findCursor(q *changesQuery) error {
-	feed := c.tenant.feed
+	changes := c.tenant.feed
 	switch {
 	case q.consumer != nil:
 		consumer, err := c.tenant.db.Consumer(string(q.consumer))
@@ -156,10 +156,10 @@ func (c *call) findCursor(q *changesQuery) error {
 		}
 		q.since = consumer.Since
 	case !q.from:
-		if err := feed.Cover(); err != nil {
+		if err := changes.Cover(); err != nil {
 			return err
 		}
-		q.since = feed.End(replication.Durable)
+		q.since = changes.End(feed.Durable)
 	}
 	return c.checkCursor(q.since)
 }
@@ -181,11 +181,11 @@ func (c *call) checkCursor(since uint64) error {
 
 // fill reads the page, and waits where there is nothing to put on it.
 func (c *call) fill(p *page, wait time.Duration) error {
-	feed := c.tenant.feed
+	changes := c.tenant.feed
 	var timer *time.Timer
 	for {
-		moved := feed.Moved(replication.Durable)
-		if err := feed.Cover(); err != nil {
+		moved := changes.Moved(feed.Durable)
+		if err := changes.Cover(); err != nil {
 			return err
 		}
 		if err := p.read(); err != nil || p.lines > 0 || wait == 0 {
@@ -206,13 +206,13 @@ func (c *call) fill(p *page, wait time.Duration) error {
 
 // page is a page of changes being made.
 type page struct {
-	feed   *replication.Feed
+	feed   *feed.Feed
 	next   uint64 // the cursor behind what is on it
 	body   []byte
 	lines  int
 	limit  int
-	names  *replication.Names
-	blocks []replication.Block
+	names  *feed.Names
+	blocks []feed.Block
 
 	account *query.Account // of body
 	roof    int            // bytes that body may have without being counted anew
@@ -222,7 +222,7 @@ type page struct {
 // part is taken.
 func (p *page) read() (err error) {
 	for {
-		p.blocks, err = p.feed.Read(p.blocks[:0], p.next, replication.Durable, readChanges)
+		p.blocks, err = p.feed.Read(p.blocks[:0], p.next, feed.Durable, readChanges)
 		if err != nil || len(p.blocks) == 0 {
 			return err
 		}
@@ -235,7 +235,7 @@ func (p *page) read() (err error) {
 }
 
 // add adds the changes of a block behind p.next. more is false where the page is full.
-func (p *page) add(b replication.Block) (more bool, err error) {
+func (p *page) add(b feed.Block) (more bool, err error) {
 	lines, length := p.lines, len(p.body)
 	seq, at := b.Before, b.Record.At()
 	err = b.Record.Changes(func(one *engine.Change) error {
@@ -244,7 +244,7 @@ func (p *page) add(b replication.Block) (more bool, err error) {
 		switch {
 		case seq <= p.next:
 		case schema == nil:
-			return &replication.Gone{First: p.feed.First()} // the file was rewritten just now, and the block let go of
+			return &feed.Gone{First: p.feed.First()} // the file was rewritten just now, and the block let go of
 		case engine.IsServers(schema.Name):
 		case p.lines == p.limit || len(p.body) >= pageBytes:
 			return errFull

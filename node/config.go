@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"fenec/engine"
+	"fenec/engine/feed"
 	"fenec/engine/wal"
 	"fenec/internal/vfs"
-	"fenec/replication"
 
 	"github.com/rs/zerolog"
 )
@@ -83,7 +83,7 @@ func (c Config) withDefaults() Config {
 		c.CompactWorkers = 1
 	}
 	if c.Replication == 0 {
-		c.Replication = replication.DefaultKeep
+		c.Replication = feed.DefaultKeep
 	}
 	return c
 }
@@ -150,18 +150,18 @@ func isLoopback(listen string) (bool, error) {
 
 // engineOptions are what a tenant's database is opened with, and the feed among them; its name is empty for a node over a
 // file.
-func (n *Node) engineOptions(tenant string) (engine.Options, *replication.Feed) {
+func (n *Node) engineOptions(tenant string) (engine.Options, *feed.Feed) {
 	log := n.log
 	if tenant != "" {
 		log = log.With().Str("tenant", tenant).Logger()
 	}
-	feed := replication.New(n.config.Replication)
+	changes := feed.New(n.config.Replication)
 	return engine.Options{
 		FS: n.fs, Clock: n.config.Clock, Sync: n.config.Sync, ReadOnly: n.config.ReadOnly,
 		StatementTimeout: n.config.StatementTimeout, KeyTTL: n.config.IdempotencyTTL,
 		CompactAt: n.config.CompactAt, Due: func() { n.compactor.want(tenant) },
-		Slow: n.config.Slow, Feed: feed, Log: log,
-	}, feed
+		Slow: n.config.Slow, Feed: changes, Log: log,
+	}, changes
 }
 
 func loadTLS(cert, key string) (*tls.Config, error) {

@@ -6,8 +6,8 @@ import (
 	"fenec/engine"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
+	"fenec/engine/feed"
 	"fenec/internal/http1"
-	"fenec/replication"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -115,7 +115,7 @@ func (c *call) presentCursor(name string) (uint64, error) {
 	if err := c.tenant.feed.Cover(); err != nil {
 		return 0, err
 	}
-	return c.tenant.feed.End(replication.Durable), nil
+	return c.tenant.feed.End(feed.Durable), nil
 }
 
 // writeConsumer runs a write to the consumers, under the request's key where it has one.

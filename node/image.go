@@ -8,8 +8,8 @@ import (
 
 	"fenec/engine"
 	"fenec/engine/fail"
+	"fenec/engine/feed"
 	"fenec/internal/http1"
-	"fenec/replication"
 )
 
 // copyBuffer is how much of an image is copied at a time, in bytes.
@@ -151,11 +151,11 @@ func (n *Node) installImage(name string, h hold, c condition, image io.Reader, s
 func (n *Node) installLocked(name string, h hold, image io.Reader, size int64) (seq uint64, err error) {
 	n.budget.open.Add(1)
 	n.makeRoom(max(size, 0))
-	o, feed := n.engineOptions(name)
+	o, changes := n.engineOptions(name)
 	db, err := engine.InstallImage(n.path(name), image, o)
 	if err == nil {
 		n.refusals.forget(name)
-		return n.putIn(name, h, db, feed)
+		return n.putIn(name, h, db, changes)
 	}
 	n.budget.open.Add(-1)
 	if errors.Is(err, os.ErrExist) {
@@ -169,14 +169,14 @@ func (n *Node) installLocked(name string, h hold, image io.Reader, size int64) (
 
 // putIn makes a database just installed an open tenant, held, so that its first request need not wait for its file to
 // be read. It needs the gate.
-func (n *Node) putIn(name string, h hold, db *engine.DB, feed *replication.Feed) (seq uint64, err error) {
+func (n *Node) putIn(name string, h hold, db *engine.DB, changes *feed.Feed) (seq uint64, err error) {
 	seq, _ = db.Position()
 	n.ending.RLock()
 	defer n.ending.RUnlock()
 	if n.ended {
 		return seq, db.Close()
 	}
-	n.register(n.newHeldTenant(name, db, feed, &h))
+	n.register(n.newHeldTenant(name, db, changes, &h))
 	n.makeRoom(0)
 	return seq, nil
 }

@@ -50,7 +50,7 @@ func (n *Node) createLocked(name string) error {
 	n.budget.open.Add(1)
 	n.makeRoom(0)
 	var db *engine.DB
-	o, feed := n.engineOptions(name)
+	o, changes := n.engineOptions(name)
 	err := n.withDescriptor(func() (err error) {
 		db, err = engine.Create(n.path(name), o)
 		return err
@@ -64,7 +64,7 @@ func (n *Node) createLocked(name string) error {
 	}
 	n.refusals.forget(name)
 	n.metrics.opened.Inc()
-	t := n.newTenant(name, db, feed)
+	t := n.newTenant(name, db, changes)
 	n.makeRoom(0)
 	n.registry.put(t)
 	return nil

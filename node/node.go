@@ -188,7 +188,7 @@ func (n *Node) serveFile(file string) error {
 	if n.lock, err = engine.LockFile(n.fs, file); n.mustLock(err) {
 		return fmt.Errorf("cannot lock %s: %s", file, vfs.Reason(err))
 	}
-	o, feed := n.engineOptions("")
+	o, changes := n.engineOptions("")
 	db, err := n.openOrCreate(file, o)
 	if err != nil {
 		hint := ""
@@ -197,7 +197,7 @@ func (n *Node) serveFile(file string) error {
 		}
 		return errors.Join(fmt.Errorf("cannot open %s: %s%s", file, vfs.Reason(err), hint), n.unlock())
 	}
-	n.single = n.newTenant("", db, feed)
+	n.single = n.newTenant("", db, changes)
 	n.compactIfDue(n.single)
 	return nil
 }

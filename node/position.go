@@ -7,8 +7,8 @@ import (
 
 	"fenec/engine"
 	"fenec/engine/fail"
+	"fenec/engine/feed"
 	"fenec/internal/http1"
-	"fenec/replication"
 )
 
 const (
@@ -125,11 +125,11 @@ func (c *call) await() error {
 	}
 	var timer *time.Timer
 	for {
-		moved := c.tenant.feed.Moved(replication.Settled)
+		moved := c.tenant.feed.Moved(feed.Settled)
 		switch stands, err := c.tenant.db.Stands(p.after, p.history); {
 		case err != nil:
 			return err
-		case stands == engine.Holds && p.after <= c.tenant.feed.End(replication.Settled):
+		case stands == engine.Holds && p.after <= c.tenant.feed.End(feed.Settled):
 			return nil
 		case stands == engine.Apart:
 			return c.behind("is of a branch that this copy is not on")

@@ -10,9 +10,9 @@ import (
 	"fenec/engine"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
+	"fenec/engine/feed"
 	"fenec/engine/query"
 	"fenec/internal/http1"
-	"fenec/replication"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 type stream struct {
 	node   *Node
 	tenant *tenant
-	feed   *replication.Feed
+	feed   *feed.Feed
 	ctx    context.Context
 	shape  *shape
 
@@ -40,7 +40,7 @@ type stream struct {
 	sentAt     time.Time
 
 	out    *http1.Writer
-	waiter replication.Waiter
+	waiter feed.Waiter
 	ids    []int64
 	event  []byte   // to be sent; nil where there is none
 	held   *advance // to be sent once what it tells is as durable as its writer is told; nil where there is none
@@ -66,7 +66,7 @@ func (s *stream) run(out *http1.Writer) error {
 	}
 	for {
 		end := s.ending() // asked first, so that what came before it is sent
-		settled := s.feed.End(replication.Settled)
+		settled := s.feed.End(feed.Settled)
 		moved, err := s.follow(settled)
 		if err == nil && !moved {
 			if err = end; err == nil && s.feed.Await(&s.waiter, settled) {
@@ -184,7 +184,7 @@ func (s *stream) follow(settled uint64) (moved bool, err error) {
 }
 
 // isThere reports whether the tenant has what an advance tells, or has taken it back since it could not be written.
-func (s *stream) isThere(a *advance) bool { return a.to <= s.feed.End(replication.Landed) }
+func (s *stream) isThere(a *advance) bool { return a.to <= s.feed.End(feed.Landed) }
 
 // next is the advance from s.seq on, nil where nothing has happened since. What another stream of the shape has found out
 // is taken from there.
@@ -277,8 +277,8 @@ func (s *stream) altered(before, after uint64) bool {
 
 // isLost tells a cursor that the feed cannot go on from: too far behind, or past changes that could not be written.
 func isLost(err error) bool {
-	var gone *replication.Gone
-	var ahead *replication.Ahead
+	var gone *feed.Gone
+	var ahead *feed.Ahead
 	return errors.As(err, &gone) || errors.As(err, &ahead)
 }
 

@@ -11,8 +11,8 @@ import (
 	"fenec/claim"
 	"fenec/engine"
 	"fenec/engine/fail"
+	"fenec/engine/feed"
 	"fenec/internal/vfs"
-	"fenec/replication"
 )
 
 const fileSuffix = ".fenec"
@@ -24,7 +24,7 @@ const closing = -1 << 40
 type tenant struct {
 	name   string // empty for the one database of a node over a file
 	db     *engine.DB
-	feed   *replication.Feed
+	feed   *feed.Feed
 	claims *claim.Queues
 	uses   atomic.Int64 // requests in it, and closing once it is being closed
 	last   atomic.Int64 // when the last request left, in nanoseconds of the node's clock
@@ -39,8 +39,8 @@ type tenant struct {
 	streams streams
 }
 
-func (n *Node) newTenant(name string, db *engine.DB, feed *replication.Feed) *tenant {
-	t := &tenant{name: name, db: db, feed: feed, claims: claim.New(db, n.clock), gone: make(chan struct{}), left: make(chan struct{}, 1)}
+func (n *Node) newTenant(name string, db *engine.DB, changes *feed.Feed) *tenant {
+	t := &tenant{name: name, db: db, feed: changes, claims: claim.New(db, n.clock), gone: make(chan struct{}), left: make(chan struct{}, 1)}
 	t.last.Store(n.clock().UnixNano())
 	n.measure(t)
 	return t
@@ -143,7 +143,7 @@ func (n *Node) openLocked(name string) (*tenant, error) {
 	n.makeRoom(size)
 	var h *hold
 	var db *engine.DB
-	o, feed := n.engineOptions(name)
+	o, changes := n.engineOptions(name)
 	err := n.withDescriptor(func() (err error) {
 		if h, err = n.readHold(name); err == nil {
 			db, err = engine.Open(path, o)
@@ -154,17 +154,17 @@ func (n *Node) openLocked(name string) (*tenant, error) {
 		n.budget.open.Add(-1)
 		return nil, err
 	}
-	t := n.newHeldTenant(name, db, feed, h)
+	t := n.newHeldTenant(name, db, changes, h)
 	n.makeRoom(0)
 	return t, nil
 }
 
 // newHeldTenant is newTenant for a tenant that h holds, nil for none.
-func (n *Node) newHeldTenant(name string, db *engine.DB, feed *replication.Feed, h *hold) *tenant {
+func (n *Node) newHeldTenant(name string, db *engine.DB, changes *feed.Feed, h *hold) *tenant {
 	if h != nil {
 		db.Hold()
 	}
-	t := n.newTenant(name, db, feed)
+	t := n.newTenant(name, db, changes)
 	t.hold.Store(h)
 	return t
 }

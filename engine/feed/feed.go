@@ -1,4 +1,4 @@
-// Package replication keeps the changes of one database for its followers: change data capture, live queries, and
+// Package feed keeps the changes of one database for its followers: change data capture, live queries, and
 // copies of the database elsewhere.
 //
 // A Feed is the blocks themselves, numbered by the change counter, as long as they are kept: those that the file still
@@ -14,7 +14,7 @@
 //
 // Nothing here starts a goroutine. Feed.mu is taken last, under the database's lock and the log's, and held for no I/O.
 // Feed.syncing is held while a reader syncs, with no other lock held.
-package replication
+package feed
 
 import (
 	"math"

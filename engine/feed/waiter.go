@@ -1,4 +1,4 @@
-package replication
+package feed
 
 // Waiter is for a caller that waits for blocks to settle and cannot wait on the channel of Moved.
 type Waiter struct {
