@@ -6,24 +6,24 @@ import (
 )
 
 const (
-	// reservedDescriptors is what is kept for the rest of the process: the listener, the directory and its lock, the log,
-	// the poller, and the requests that the router makes to nodes for itself.
+	// reservedDescriptors are kept for the rest of the process: the listener, the directory and its lock, the log, the
+	// poller, and the router's own requests to nodes.
 	reservedDescriptors = 24
-	// leastShare is what each share has at least, however few descriptors there are.
+	// leastShare is the minimum of each share, even with few descriptors.
 	leastShare = 4
 )
 
 // budget is how many connections the router may have at a time.
 type budget struct {
-	connections int   // of clients, those of streams not counted
-	streams     int64 // each of a client and of a node
-	upstream    int64 // to nodes, unused ones too
-	refusals    int   // of clients that are being told there are too many
+	connections int   // of clients, without those of streams
+	streams     int64 // each has one connection to a client and one to a node
+	upstream    int64 // to nodes, idle ones included
+	refusals    int   // of clients that are being refused because there are too many
 }
 
-// newBudget shares the process's descriptors. A client takes two, as its request has a connection to a node; streams get
-// an eighth of them at most. So there is a connection to a node for each client that may be connected, once what is kept
-// unused makes room for it.
+// newBudget divides the process's descriptors. A client uses two, because its request has a connection to a node; streams
+// get at most an eighth of the pairs. So each client that may be connected can have a connection to a node, once idle
+// connections are closed to make room.
 func newBudget(c Config) budget {
 	descriptors := c.Descriptors
 	if descriptors == 0 {

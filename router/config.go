@@ -13,51 +13,51 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// What a Config that says nothing gets.
+// Defaults of Config.
 const (
 	DefaultUpstreamTimeout = 30 * time.Second
 	DefaultMaxConnections  = 1024
 	DefaultMaxStreams      = 1024
 )
 
-// Config is what a router is started with.
+// Config configures a router.
 type Config struct {
-	// Directory is the file that holds the nodes and the tenants' placements; it is made where there is none.
+	// Directory is the file that holds the nodes and the tenants' placements; it is created if it does not exist.
 	Directory string
-	// Token opens /_shard/ and /_metrics; without one they are open to whoever reaches the listener.
+	// Token guards /_shard/ and /_metrics; without one they are open to any client that reaches the listener.
 	Token string
-	// UpstreamTimeout is how long a node may keep silent before a request is answered 504.
+	// UpstreamTimeout is how long a node may stay silent before a request is answered 504.
 	UpstreamTimeout time.Duration
-	// IdleTimeout is how long a kept connection, of a client or to a node, may stay unused.
+	// IdleTimeout is how long a keep-alive connection, of a client or to a node, may stay idle.
 	IdleTimeout time.Duration
-	// MaxConnections bounds the clients connected at a time; the next ones are answered 503. It is lowered to what there
-	// are descriptors for.
+	// MaxConnections bounds the clients connected at a time; further ones are answered 503. It is lowered to what the
+	// descriptors allow.
 	MaxConnections int
-	// MaxStreams bounds the answers without a length being passed on at a time, live queries that is. Their clients are not
-	// among MaxConnections. It is lowered likewise.
+	// MaxStreams bounds the answers without a length that are passed on at a time, such as live queries. Their clients do
+	// not count towards MaxConnections. It is lowered likewise.
 	MaxStreams int
-	// Descriptors is how many files and connections the router may have open; what the process may where zero.
+	// Descriptors is how many files and connections the router may have open; zero is the process's own limit.
 	Descriptors int
 	// Insecure allows a listener beyond loopback without a Token.
 	Insecure bool
 	// TLSCert and TLSKey are PEM files; both or neither.
 	TLSCert, TLSKey string
-	// Version is what /_health names.
+	// Version is reported by /_health.
 	Version string
 
-	// FS, Clock and Log are the surroundings; the zero values are the real file system, the real clock and silence.
+	// FS, Clock and Log are the environment; the zero values are the real file system, the real clock and no log.
 	FS    vfs.FS
 	Clock func() time.Time
 	Log   zerolog.Logger
-	// LogLost is how many lines of the log nobody will read, for the metrics.
+	// LogLost returns how many log lines were dropped, for the metrics.
 	LogLost func() int64
 }
 
-// Validate checks the configuration against itself and against the address it is to listen on. The error is one
-// sentence for a person.
+// Validate checks the fields against each other and against the address to listen on. The error is one sentence for a
+// person.
 func (c *Config) Validate(listen string) error {
 	if c.Directory == "" {
-		return errors.New("--directory wants the file that keeps nodes and placements")
+		return errors.New("--directory is required: name the file that holds nodes and placements")
 	}
 	if c.UpstreamTimeout < 0 {
 		return fmt.Errorf("--upstream-timeout wants a time above zero, got %s", c.UpstreamTimeout)

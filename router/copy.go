@@ -9,23 +9,23 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// copyState is how a tenant's copy on a node is, and the revision of the node that this is of. Each change the router
-// asks for names that revision, and the node refuses it once anything else has changed the copy: see DESIGN.md.
+// copyState is the state of a tenant's copy on a node at a revision. Each change that the router asks for names that
+// revision, and the node refuses it once anything else has changed the copy: see DESIGN.md.
 type copyState struct {
 	Frozen bool   `json:"frozen"` // refuses writes
 	Token  string `json:"token"`  // of the freeze, or of the move that installed the copy
-	Held   bool   `json:"held"`   // an image that has not been put into service
+	Held   bool   `json:"held"`   // an image that is not in service yet
 	Seq    uint64 `json:"seq"`
 
 	exists     bool
-	unreadable bool // the node has a file that it cannot open; of the others above nothing is known
+	unreadable bool // the node has a file that it cannot open; the fields above are unknown
 	revision   string
 }
 
-// empty reports whether the copy takes writes and never took one.
+// empty reports whether the copy accepts writes and never got one.
 func (s copyState) empty() bool { return s.exists && !s.unreadable && !s.Frozen && s.Seq == 0 }
 
-// copyOn is a tenant's copy on a node, whether or not there is one.
+// copyOn is a tenant's copy on a node. The copy need not exist.
 type copyOn struct {
 	api    nodeAPI
 	tenant string
@@ -33,18 +33,18 @@ type copyOn struct {
 
 func (n *node) copyOf(tenant string) copyOn { return copyOn{n.api(), tenant} }
 
-// decisions is how often a change is decided again because something else changed the copy first.
+// decisions bounds how often a change is decided again because something else changed the copy first.
 const decisions = 6
 
-// errUnsettled is a copy that was changed by others each time.
+// errUnsettled is the error for a copy that others changed before each attempt.
 func (c copyOn) errUnsettled() error {
 	return &refusal{409, fmt.Sprintf("tenant %s on node %s is being changed by others, send the request again", c.tenant, c.api.name)}
 }
 
-// until reads how the copy is and has step decide what to do about it, until step returns nil: then the copy has shown
-// what was wanted. What step returns to be done names the revision of the state that it was given, so it is done to that
-// state or not at all, and where it was not, step decides again. An error of step, or of what it returned, ends it; the
-// node may still carry out a request that was not answered, until the copy is fenced.
+// until reads the copy's state and calls step to decide on a request, until step returns no request: then the copy is in
+// the wanted state. The request names the revision of the state that step was given, so the node applies it to that state
+// or refuses it; after a refusal step decides again. An error of step or of its request ends the loop. The node may still
+// carry out a request that was not answered, until the copy is fenced.
 func (c copyOn) until(ctx context.Context, step func(s copyState) (do func() error, err error)) (copyState, error) {
 	for range decisions {
 		s, err := c.state(ctx)
@@ -63,7 +63,7 @@ func (c copyOn) until(ctx context.Context, step func(s copyState) (do func() err
 	return copyState{}, c.errUnsettled()
 }
 
-// state asks how the copy is.
+// state asks the node for the copy's state.
 func (c copyOn) state(ctx context.Context) (s copyState, err error) {
 	r, err := c.api.call(ctx, "GET", c.path("/frozen"), "", nil)
 	if err != nil {
@@ -72,17 +72,17 @@ func (c copyOn) state(ctx context.Context) (s copyState, err error) {
 	s.revision = r.revision
 	switch {
 	case s.revision == "" && (r.status == 200 || r.status == 404):
-		return s, c.api.fails(r.status, "does not say at which revision the tenant is: it has no /_admin/, or is of an older version than this router")
+		return s, c.api.fails(r.status, "does not report the tenant's revision: it has no /_admin/, or is older than this router")
 	case r.status == 404:
 		return s, nil
 	case r.status == 500 && s.revision != "":
 		s.exists, s.unreadable = true, true
 		return s, nil
 	case r.status != 200:
-		return s, c.api.refuses(r, "say how the tenant is")
+		return s, c.api.refuses(r, "report the tenant's state")
 	}
 	if err := json.Unmarshal(r.body, &s); err != nil {
-		return s, c.api.fails(r.status, "says how the tenant is in a form that cannot be read")
+		return s, c.api.fails(r.status, "reports the tenant's state in a form that cannot be read")
 	}
 	s.exists = true
 	return s, nil
@@ -90,22 +90,22 @@ func (c copyOn) state(ctx context.Context) (s copyState, err error) {
 
 func (c copyOn) path(below string) string { return "/_admin/tenants/" + c.tenant + below }
 
-// change asks for a change decided on s.
+// change asks the node for a change that was decided on s.
 func (c copyOn) change(ctx context.Context, s copyState, method, below string, body any, want int) error {
 	return c.api.ask(ctx, method, c.path(below), revisionField(s), body, nil, want)
 }
 
 func revisionField(s copyState) string { return "Fenec-Revision: " + s.revision + "\r\n" }
 
-// fence makes sure that nothing which this router, or one before it, has asked of the copy takes effect any more.
+// fence ends the copy's revision, so that no earlier request of this router, or of one before it, takes effect any more.
 func (c copyOn) fence(ctx context.Context) error {
 	return c.api.ask(ctx, "POST", c.path("/revision"), "", nil, nil, 200)
 }
 
-// errMissing is a node without the copy that the directory says it has.
+// errMissing is the error for a node that lacks the copy that the directory records.
 func (c copyOn) errMissing() error { return c.api.fails(404, "does not hold tenant "+c.tenant) }
 
-// freeze stops the copy's writes under a token and returns the change they stopped at.
+// freeze freezes the copy under a token and returns the last change before the freeze.
 func (c copyOn) freeze(ctx context.Context, token string) (seq uint64, err error) {
 	s, err := c.until(ctx, func(s copyState) (func() error, error) {
 		switch {
@@ -116,7 +116,7 @@ func (c copyOn) freeze(ctx context.Context, token string) (seq uint64, err error
 		case s.Frozen && s.Token == token && !s.Held:
 			return nil, nil
 		case s.Frozen:
-			return nil, &refusal{409, fmt.Sprintf("tenant %s is frozen on node %s, and not by this router: thaw it there first", c.tenant, c.api.name)}
+			return nil, &refusal{409, fmt.Sprintf("tenant %s is frozen on node %s, but not by this router: thaw it there first", c.tenant, c.api.name)}
 		}
 		return func() error {
 			return c.change(ctx, s, "POST", "/freeze", map[string]string{"token": token}, 200)
@@ -125,7 +125,7 @@ func (c copyOn) freeze(ctx context.Context, token string) (seq uint64, err error
 	return s.Seq, err
 }
 
-// release ends a freeze under the token, one that has not arrived yet included. A copy that somebody else froze stays
+// release ends a freeze under the token, also one whose request has not arrived yet. A copy that an operator froze stays
 // frozen.
 func (c copyOn) release(ctx context.Context, token string) error {
 	if err := c.fence(ctx); err != nil {
@@ -152,9 +152,9 @@ func (c copyOn) serve(ctx context.Context, token string) error {
 		case s.unreadable:
 			return nil, c.api.fails(500, "cannot open the file of tenant "+c.tenant)
 		case !s.Held:
-			return nil, nil // a freeze is its operator's
+			return nil, nil // if it is frozen, an operator froze it
 		case s.Token != token:
-			return nil, &refusal{409, fmt.Sprintf("node %s holds another image of tenant %s than the move installed", c.api.name, c.tenant)}
+			return nil, &refusal{409, fmt.Sprintf("node %s holds an image of tenant %s that this move did not install", c.api.name, c.tenant)}
 		}
 		return c.thaw(ctx, s, token), nil
 	})
@@ -169,8 +169,7 @@ func (c copyOn) thaw(ctx context.Context, s copyState, token string) func() erro
 	return func() error { return c.change(ctx, s, "POST", "/thaw", body, 200) }
 }
 
-// create makes an empty copy. One that is there and was never written to is the trace of an earlier attempt, and is
-// replaced.
+// create creates an empty copy. It replaces a copy that was never written to, which is left of an earlier attempt.
 func (c copyOn) create(ctx context.Context) error {
 	made := false
 	_, err := c.until(ctx, func(s copyState) (func() error, error) {
@@ -191,7 +190,7 @@ func (c copyOn) create(ctx context.Context) error {
 	return err
 }
 
-// remove deletes the copy that s is of; an empty one only while nothing is written to it.
+// remove returns the request that deletes the copy in state s, for an empty one only if nothing was written to it since.
 func (c copyOn) remove(ctx context.Context, s copyState) func() error {
 	fields := revisionField(s)
 	if s.empty() {
@@ -206,9 +205,9 @@ func (c copyOn) remove(ctx context.Context, s copyState) func() error {
 	}
 }
 
-// erase deletes the copy that clients use. It is frozen under the token before, so that no write is answered between the
-// decision and the delete, however late that is carried out; but for a copy that cannot be frozen, as where the disk is
-// full: it takes no writes either.
+// erase deletes the copy that clients use. It freezes the copy under the token first, so that no write is acknowledged
+// between the decision and the delete, however late the delete is carried out. A copy that cannot be frozen, for example
+// because the disk is full, is deleted as it is: it accepts no writes either.
 func (c copyOn) erase(ctx context.Context, token string) error {
 	stuck := false
 	_, err := c.until(ctx, func(s copyState) (func() error, error) {
@@ -230,7 +229,7 @@ func (c copyOn) erase(ctx context.Context, token string) error {
 	return err
 }
 
-// install copies an image from another node to where s says that there is no copy, and has it held under the token.
+// install copies an image from another node to this one, which has no copy in state s, and has it held under the token.
 func (c copyOn) install(ctx context.Context, s copyState, from copyOn, token string) (bytes int64, err error) {
 	return copyImage(ctx, from.api, c.api, from.path("/file"), c.path("/file?token="+url.QueryEscape(token)), revisionField(s))
 }

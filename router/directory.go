@@ -21,32 +21,32 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// directory is the router's only state: which nodes there are and where each tenant is. It is a file of the engine with
-// two collections, and maps made of it that no writer blocks. A change is one statement, written and synced before the
-// maps change and before anyone is answered.
+// directory is the router's only state: the nodes and where each tenant is. It is a file of the engine with two
+// collections, and maps of its rows whose readers no writer blocks. A change is one statement, written and synced before
+// the maps change and before any request is answered.
 //
-// Changes of different tenants run at once and share a sync. Changes of one tenant are made one after the other by
-// whoever holds its operation (see operations).
+// Changes of different tenants run concurrently and share a sync. Changes of one tenant run one after the other: the
+// caller holds the tenant's operation (see operations).
 type directory struct {
 	db   *engine.DB
 	lock io.Closer
 	log  zerolog.Logger
-	open func(name, addr, token string) (*node, error) // makes a node's object
+	open func(name, addr, token string) (*node, error) // creates a node's object
 
 	nodes   atomic.Pointer[map[string]*node] // replaced whole under mu
 	tenants placements
-	mu      sync.Mutex // node.holds, node.removed and the replacing of nodes
+	mu      sync.Mutex // guards node.holds, node.removed and the replacement of nodes
 }
 
-// schema is what the file holds. The state of a tenant is a name of stateNames; stale is its leftovers with spaces
-// between, each the name of a node, followed by a colon and a token where it has one.
+// schema is the file's schema. The state of a tenant is a name of stateNames; stale is its leftovers separated by spaces,
+// each the name of a node, followed by a colon and the token if there is one.
 var schema = []string{
 	`create collection if not exists nodes (name text required @unique, addr text required, token text required)`,
 	`create collection if not exists tenants (name text required @unique, node text required, state text required,
 		target text, token text, stale text)`,
 }
 
-// openDirectory opens the file at path, or makes it, and reads it into the maps.
+// openDirectory opens or creates the file at path and reads it into the maps.
 func openDirectory(fs vfs.FS, path string, o engine.Options, open func(name, addr, token string) (*node, error)) (*directory, error) {
 	lock, err := fs.Lock(path + ".lock")
 	if errors.Is(err, vfs.ErrLocked) {
@@ -64,13 +64,13 @@ func openDirectory(fs vfs.FS, path string, o engine.Options, open func(name, add
 		d.db, err = engine.Open(path, o)
 	}
 	if err == nil {
-		// A router that was killed may have written what it never synced. What is acted on has to be on disk.
+		// A router that was killed may have written rows that it never synced. Rows must be on disk before they are used.
 		if err = d.db.Sync(); err == nil {
 			err = d.load()
 		}
 	}
 	if err != nil {
-		d.close() // what stopped the opening is what counts
+		d.close() // the error of the open is the one to return
 		return nil, fmt.Errorf("the directory %s cannot be opened: %w", path, err)
 	}
 	return d, nil
@@ -136,7 +136,7 @@ func (d *directory) load() error {
 	return nil
 }
 
-// read makes a tenant of its row.
+// read converts a row to a tenant.
 func (d *directory) read(row tenantRow) (*tenant, error) {
 	s, ok := parseState(row.State)
 	t := &tenant{
@@ -148,7 +148,7 @@ func (d *directory) read(row tenantRow) (*tenant, error) {
 	}
 	switch {
 	case !ok:
-		return nil, fail.New(fail.Damaged, "tenant %s is in a state this version does not know: %s", row.Name, row.State)
+		return nil, fail.New(fail.Damaged, "tenant %s is in state %s, which this version does not know", row.Name, row.State)
 	case t.node == nil && s != gone:
 		return nil, fail.New(fail.Damaged, "tenant %s is on node %q, which is not recorded", row.Name, row.Node)
 	case t.target == nil && s == moving:
@@ -157,7 +157,7 @@ func (d *directory) read(row tenantRow) (*tenant, error) {
 	return t, nil
 }
 
-// row is the tenant as it is written.
+// row returns the tenant's row.
 func (t *tenant) row() []doc.Value {
 	row := []doc.Value{textValue(t.name), textValue(""), textValue(t.state.String()), {}, {}, {}}
 	if t.node != nil {
@@ -185,7 +185,7 @@ func (t *tenant) row() []doc.Value {
 	return row
 }
 
-// named is the nodes that cannot leave while the tenant stands like this.
+// named returns the nodes that cannot be removed while the tenant is in this state.
 func (t *tenant) named() []*node {
 	var list []*node
 	if t == nil || t.state == gone {
@@ -200,9 +200,9 @@ func (t *tenant) named() []*node {
 	return list
 }
 
-// change replaces what the directory says of a tenant: old is what it says now, nil for nothing, and next what it is
-// to say. The caller holds the tenant's operation. An error that is inDoubt may or may not have reached the disk: which
-// one, the next start tells.
+// change replaces a tenant's row: old is the current row, nil for none, and next the new one, nil to delete it. The caller
+// holds the tenant's operation. After an error that is inDoubt the change may or may not be on disk; the next start reads
+// which.
 func (d *directory) change(old, next *tenant) error {
 	if err := d.reserve(next); err != nil {
 		return err
@@ -238,13 +238,13 @@ func inDoubt(err error) bool {
 	return false
 }
 
-// reserve keeps the nodes that a tenant names from leaving.
+// reserve keeps the nodes that a tenant names from being removed.
 func (d *directory) reserve(t *tenant) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, n := range t.named() {
 		if n.removed {
-			return &refusal{404, "there is no node " + n.name}
+			return &refusal{404, "no node " + n.name}
 		}
 	}
 	for _, n := range t.named() {
@@ -261,10 +261,10 @@ func (d *directory) release(t *tenant) {
 	}
 }
 
-// node finds a node, nil where there is none.
+// node returns the node of a name, nil if there is no such node.
 func (d *directory) node(name string) *node { return (*d.nodes.Load())[name] }
 
-// nodeList is the nodes by name.
+// nodeList returns the nodes, sorted by name.
 func (d *directory) nodeList() []*node {
 	nodes := *d.nodes.Load()
 	list := make([]*node, 0, len(nodes))
@@ -275,7 +275,7 @@ func (d *directory) nodeList() []*node {
 	return list
 }
 
-// putNode records a node, or how one is reached from now on. The caller holds the operation on the node's name.
+// putNode records a node, or a new address and token of a known one. The caller holds the operation on the node's name.
 func (d *directory) putNode(name, addr, token string) (made bool, err error) {
 	fresh, err := d.open(name, addr, token)
 	if err != nil {
@@ -297,7 +297,7 @@ func (d *directory) putNode(name, addr, token string) (made bool, err error) {
 	return true, nil
 }
 
-// removeNode forgets a node that no tenant names. The caller holds the operation on the node's name.
+// removeNode removes a node that no tenant names. The caller holds the operation on the node's name.
 func (d *directory) removeNode(n *node) error {
 	d.mu.Lock()
 	holds := n.holds
@@ -332,7 +332,7 @@ func (d *directory) replaceNodes(edit func(map[string]*node)) {
 	d.nodes.Store(&nodes)
 }
 
-// holdCounts is how many tenants each node serves.
+// holdCounts returns how many tenants each node serves.
 func (d *directory) holdCounts() map[*node]int {
 	counts := map[*node]int{}
 	d.tenants.each(func(t *tenant) {
@@ -343,7 +343,7 @@ func (d *directory) holdCounts() map[*node]int {
 	return counts
 }
 
-// exec runs one statement. A change of the directory is not given up half way because its client has left.
+// exec runs one statement. It has no deadline: a change of the directory does not end because its client disconnected.
 func (d *directory) exec(text string, params ...doc.Value) error {
 	_, err := d.db.Exec(context.Background(), engine.Statement{Text: text, Params: params}, nil)
 	return err
@@ -359,14 +359,14 @@ func (d *directory) rows(text string, into any) error {
 
 func textValue(s string) doc.Value { return doc.Value{Kind: doc.Text, B: []byte(s)} }
 
-// A directory is compacted where its file is over compactBytes and compactFactor times what its rows need.
+// A directory is compacted if its file is over compactBytes and over compactFactor times what its rows need.
 const (
 	compactBytes  = 1 << 20
 	compactFactor = 4
 	rowBytes      = 200
 )
 
-// tidy compacts the file where most of it is rows that have changed since.
+// tidy compacts the file if most of it is rows that have changed since.
 func (d *directory) tidy() {
 	size := d.db.Stats().FileBytes
 	if size < compactBytes || size < int64(compactFactor*rowBytes*(d.tenants.len()+len(*d.nodes.Load()))) {
@@ -377,7 +377,7 @@ func (d *directory) tidy() {
 	}
 }
 
-// held is how many tenants, and changes under way, name each of the nodes.
+// held returns how many tenants, and changes under way, name each of the nodes.
 func (d *directory) held(nodes []*node) []int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

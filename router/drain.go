@@ -13,7 +13,7 @@ import (
 // drainWidth is how many tenants a drain moves at a time.
 const drainWidth = 4
 
-// drained is the last line of a drain: where it stands.
+// drained is the last line of a drain: its result.
 type drained struct {
 	Node  string `json:"node"`
 	Moved int    `json:"moved"`
@@ -27,8 +27,8 @@ type drainFailed struct {
 	Error  string `json:"error"`
 }
 
-// drain moves every tenant off a node, each to the node with the fewest bytes then. It answers a line of JSON a move as
-// it ends, and one at last. The first failure stops it; moves under way then are waited for.
+// drain moves every tenant off a node, each to the node with the fewest bytes at that time. It sends a line of JSON as each
+// move ends, and a last one with the result. The first failure stops it, after the moves under way have ended.
 func (rt *Router) drain(r *http1.Request, name string) http1.Answer {
 	if err := readJSON(r, &struct{}{}); err != nil {
 		return answerError(err)
@@ -38,7 +38,7 @@ func (rt *Router) drain(r *http1.Request, name string) http1.Answer {
 		return noNode(name)
 	}
 	if len(*rt.dir.nodes.Load()) < 2 {
-		return http1.ErrorAnswer(409, "there is no other node to move the tenants of "+name+" to")
+		return http1.ErrorAnswer(409, "no other node to move the tenants of "+name+" to: record one with PUT /_shard/nodes/<name>")
 	}
 	ctx := r.Context()
 	return http1.Answer{
@@ -58,7 +58,7 @@ type draining struct {
 	rt    *Router
 	node  *node
 	id    []byte       // of the request that asked for it
-	gone  func() error // whether the client that asked for it has left
+	gone  func() error // returns an error once the client that asked for it has disconnected
 	moved int
 	err   error // the first failure
 }
@@ -87,7 +87,7 @@ func (d *draining) run(out *http1.Writer) error {
 	return writeLine(out, last)
 }
 
-// tenants is what the node serves, by name.
+// tenants returns the names of the tenants that the node serves, sorted.
 func (d *draining) tenants() []string {
 	var names []string
 	d.rt.dir.tenants.each(func(t *tenant) {
@@ -99,7 +99,7 @@ func (d *draining) tenants() []string {
 	return names
 }
 
-// round moves the tenants, a few at a time. Its error is the client's; a move's is kept in d.err.
+// round moves the tenants, drainWidth at a time. It returns an error of the client's connection; that of a move is in d.err.
 func (d *draining) round(out *http1.Writer, tenants []string) (failed error) {
 	next, outcomes := make(chan string), make(chan outcome)
 	var movers sync.WaitGroup
@@ -126,7 +126,7 @@ func (d *draining) round(out *http1.Writer, tenants []string) (failed error) {
 			under++
 		case o := <-outcomes:
 			under--
-			if err := d.tell(out, o); err != nil {
+			if err := d.report(out, o); err != nil {
 				failed = err
 			}
 		}
@@ -143,7 +143,7 @@ func first(names []string) string {
 	return names[0]
 }
 
-// stopped reports whether the drain ends early because the router or its client does.
+// stopped reports whether the drain ends early because the router stops, its client disconnected or a move failed.
 func (d *draining) stopped() bool {
 	select {
 	case <-d.rt.server.Draining():
@@ -159,8 +159,8 @@ func (d *draining) stopped() bool {
 	return d.err != nil
 }
 
-// tell writes the line of one move.
-func (d *draining) tell(out *http1.Writer, o outcome) error {
+// report writes the line of one move.
+func (d *draining) report(out *http1.Writer, o outcome) error {
 	if o.err == nil {
 		d.moved++
 		return writeLine(out, o.done)
@@ -180,7 +180,7 @@ func (d *draining) move(name string) (moved, error) {
 	defer end()
 	t := d.rt.dir.tenants.find(name)
 	if !t.routed() || t.node != d.node {
-		return moved{Tenant: name, From: d.node.name}, nil // deleted, or moved by somebody else meanwhile
+		return moved{Tenant: name, From: d.node.name}, nil // deleted meanwhile, or moved by another request
 	}
 	to, err := d.rt.emptiest(d.node)
 	if err != nil {

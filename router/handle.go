@@ -15,7 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Handle answers one request: a tenant's goes to its node, the rest is the router's own.
+// Handle answers one request: it forwards a tenant's to its node and answers the others itself.
 func (rt *Router) Handle(r *http1.Request) http1.Answer {
 	a := rt.route(r)
 	rt.metrics.answered(a.Status)
@@ -30,7 +30,7 @@ func (rt *Router) route(r *http1.Request) http1.Answer {
 	case ok:
 		return rt.forward(r, name)
 	}
-	if string(r.Target) == "*" { // OPTIONS of what is behind the router
+	if string(r.Target) == "*" { // OPTIONS of the server as a whole
 		return http1.Answer{Status: 204, Headers: []http1.Header{{Name: []byte("Allow"), Value: []byte("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")}}}
 	}
 	switch path := segments(r.Path); {
@@ -43,10 +43,10 @@ func (rt *Router) route(r *http1.Request) http1.Answer {
 	case len(path) >= 1 && path[0] == "_replication":
 		return later("a router that follows another")
 	}
-	return http1.ErrorAnswer(404, "there is no such route: a tenant's begin with /t/<tenant>/, the router's own with /_shard/")
+	return http1.ErrorAnswer(404, "no such route: a tenant's routes begin with /t/<tenant>/, the router's own with /_shard/")
 }
 
-// segments is a path's segments, empty ones skipped.
+// segments returns a path's segments without the empty ones.
 func segments(path []byte) []string {
 	return strings.FieldsFunc(string(path), func(c rune) bool { return c == '/' })
 }
@@ -74,7 +74,7 @@ func (rt *Router) showMetrics(r *http1.Request) http1.Answer {
 	}})
 }
 
-// authorized reports whether a request carries the router's token, where it has one.
+// authorized reports whether a request carries the router's token. Without a token every request is authorized.
 func (rt *Router) authorized(r *http1.Request) bool {
 	if rt.config.Token == "" {
 		return true
@@ -85,16 +85,17 @@ func (rt *Router) authorized(r *http1.Request) bool {
 }
 
 func unauthorized() http1.Answer {
-	a := http1.ErrorAnswer(401, "this route wants the router's token: Authorization: Bearer <token>")
+	a := http1.ErrorAnswer(401, "this route requires the router's token: Authorization: Bearer <token>")
 	a.Headers = append(a.Headers[:len(a.Headers):len(a.Headers)],
 		http1.Header{Name: []byte("WWW-Authenticate"), Value: []byte("Bearer")})
 	return a
 }
 
-// methods is what a route does, by method.
+// methods are a route's handlers by method.
 type methods map[string]func() http1.Answer
 
-// byMethod runs the route's function for the request's method. HEAD is GET; OPTIONS and any other name what there is.
+// byMethod runs the route's handler for the request's method. HEAD runs GET's. OPTIONS and unknown methods get the list of
+// methods.
 func byMethod(r *http1.Request, m methods) http1.Answer {
 	method := r.Method
 	if method == "HEAD" {
@@ -119,7 +120,7 @@ func byMethod(r *http1.Request, m methods) http1.Answer {
 	return a
 }
 
-// refusal is an error with the status it is answered with.
+// refusal is an error with its HTTP status.
 type refusal struct {
 	status  int
 	message string
@@ -127,7 +128,7 @@ type refusal struct {
 
 func (e *refusal) Error() string { return e.message }
 
-// answerError is the answer to a change that did not come about.
+// answerError returns the answer for a change that failed.
 func answerError(err error) http1.Answer {
 	var refused *refusal
 	var node *nodeError
@@ -146,7 +147,7 @@ func answerError(err error) http1.Answer {
 	return http1.ErrorAnswer(500, "the directory cannot be written: "+err.Error())
 }
 
-// jsonAnswer is a value as JSON.
+// jsonAnswer returns an answer with the value as JSON.
 func jsonAnswer(status int, value any) http1.Answer {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -155,7 +156,7 @@ func jsonAnswer(status int, value any) http1.Answer {
 	return http1.Answer{Status: status, Headers: http1.JSON, Body: body}
 }
 
-// readJSON reads a request's body into value: one JSON object with no field that value has not, or nothing.
+// readJSON reads a request's body into value: one JSON object without unknown fields, or an empty body.
 func readJSON(r *http1.Request, value any) error {
 	body, err := r.Body(maxAdminAnswer)
 	if err != nil {
@@ -169,22 +170,22 @@ func readJSON(r *http1.Request, value any) error {
 		return nil
 	}
 	if err := json.Unmarshal(body, value, json.RejectUnknownMembers(true)); err != nil {
-		return &refusal{400, "the body is not the JSON object that is wanted" + where(err)}
+		return &refusal{400, "the body is not the expected JSON object" + jsonReason(err)}
 	}
 	return nil
 }
 
-// where says what an error of the JSON package is about, without that package's names for things.
-func where(err error) string {
+// jsonReason describes an error of the JSON package without that package's terms.
+func jsonReason(err error) string {
 	var syntax *jsontext.SyntacticError
 	var meaning *json.SemanticError
 	switch {
 	case errors.As(err, &syntax):
-		return ": no JSON from byte " + strconv.FormatInt(syntax.ByteOffset, 10) + " on"
+		return ": invalid JSON at byte " + strconv.FormatInt(syntax.ByteOffset, 10)
 	case errors.As(err, &meaning) && errors.Is(meaning.Err, json.ErrUnknownName):
-		return ": there is no member " + strings.TrimPrefix(string(meaning.JSONPointer), "/")
+		return ": unknown field " + strings.TrimPrefix(string(meaning.JSONPointer), "/")
 	case errors.As(err, &meaning) && meaning.JSONPointer != "":
-		return ": " + strings.TrimPrefix(string(meaning.JSONPointer), "/") + " is of the wrong kind"
+		return ": " + strings.TrimPrefix(string(meaning.JSONPointer), "/") + " has the wrong type"
 	}
 	return ""
 }

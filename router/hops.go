@@ -6,11 +6,11 @@ import (
 	"fenec/internal/http1"
 )
 
-// Headers that are about one connection, or that only a router may send, end at the router. Those that Connection names
-// are among them; http1 leaves those out of a message's headers, so no decision is taken by a header that a node does not
-// get.
+// The router does not forward headers that are about one connection or that only a router may send. Those that Connection
+// names are among them; http1 leaves those out of a message's headers, so no decision depends on a header that the node
+// does not get.
 
-// hops reports whether a head has lines that end here. Headers that Connection names come with a Connection.
+// hops reports whether a head has lines that are not forwarded. Headers that Connection names come with a Connection.
 func hops(headers []http1.Header) bool {
 	for i := range headers {
 		if ends(headers[i].Name) {
@@ -20,7 +20,7 @@ func hops(headers []http1.Header) bool {
 	return false
 }
 
-// ends reports whether a header of that name never goes on.
+// ends reports whether a header of that name is never forwarded.
 func ends(name []byte) bool {
 	if len(name) == 0 {
 		return false
@@ -44,15 +44,15 @@ func ends(name []byte) bool {
 	return false
 }
 
-// appendLines appends those header lines of a head that go on, byte for byte and in their order. The head is the whole
-// one, its first line and the blank one included; neither is appended. A line with the name of none of the headers is one
-// that Connection names.
+// appendLines appends the header lines of a head that are forwarded, byte for byte and in their order. The head includes
+// its first line and the blank line; neither is appended. A line whose name is not among the headers is one that
+// Connection names.
 func appendLines(dst, head []byte, headers []http1.Header, hops bool) []byte {
 	lines := head[bytes.IndexByte(head, '\n')+1 : len(head)-len("\r\n")]
 	if !hops {
 		return append(dst, lines...)
 	}
-	begin := 0 // of the lines that go on and are not appended yet
+	begin := 0 // of the lines that are forwarded and not appended yet
 	for at := 0; at < len(lines); {
 		end := at + bytes.IndexByte(lines[at:], '\n') + 1
 		goes := false

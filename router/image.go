@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// imageBuffer is how much of an image is in the router at a time.
+// imageBuffer is how many bytes of an image the router holds at a time.
 const imageBuffer = 256 << 10
 
 // copyImage streams an image from a path of one node to a path of another, which installs it, and returns its length.
-// fields are lines of the head that goes to the other. The image carries a digest, so one that is cut or changed on the
-// way is refused by the node that gets it.
+// fields are header lines of the request to the second node. The image carries a digest, so the node that gets it refuses
+// one that is truncated or changed on the way.
 func copyImage(ctx context.Context, from, to nodeAPI, get, put, fields string) (bytes int64, err error) {
 	source, stop, err := from.connect(ctx)
 	if err != nil {
@@ -30,8 +30,8 @@ func copyImage(ctx context.Context, from, to nodeAPI, get, put, fields string) (
 	}
 	body := source.Body(patience)
 	if rep.Status != 200 {
-		said, _ := io.ReadAll(io.LimitReader(body, maxAdminAnswer)) // the status tells enough
-		return 0, from.refuses(reply{status: rep.Status, body: said}, "give its image")
+		said, _ := io.ReadAll(io.LimitReader(body, maxAdminAnswer)) // best effort: the status is enough
+		return 0, from.refuses(reply{status: rep.Status, body: said}, "send its image")
 	}
 	target, stop, err := to.connect(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func copyImage(ctx context.Context, from, to nodeAPI, get, put, fields string) (
 	if err != nil {
 		return bytes, from.fails(0, "broke off its image: "+err.Error())
 	}
-	// Where the target would not take all of it, it may have said why.
+	// If the target did not accept all of it, its answer may contain the reason.
 	said, err := to.answer(target, "PUT", installTimeout)
 	switch {
 	case err != nil && sending != nil:
@@ -58,7 +58,7 @@ func copyImage(ctx context.Context, from, to nodeAPI, get, put, fields string) (
 	return bytes, nil
 }
 
-// connect makes a fresh connection that ctx closes. stop closes it too.
+// connect opens a new connection that is closed when ctx ends or stop is called.
 func (a nodeAPI) connect(ctx context.Context) (w *wire, stop func(), err error) {
 	if w, err = a.link.pool.dial(ctx); err != nil {
 		return nil, nil, a.unanswered(err)
@@ -70,7 +70,7 @@ func (a nodeAPI) connect(ctx context.Context) (w *wire, stop func(), err error) 
 	}, nil
 }
 
-// pump copies a body to a node, in chunks where it has no length. The two sides' errors are told apart.
+// pump copies a body to a node, in chunks if its length is unknown. It returns the errors of the two sides separately.
 func pump(target *wire, body io.Reader, chunked bool) (bytes int64, sending, reading error) {
 	buf := make([]byte, imageBuffer)
 	const room = 16 // for a chunk's size before the data, and the line end after it

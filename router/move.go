@@ -9,31 +9,31 @@ import (
 	"fenec/internal/http1"
 )
 
-// moved is what a move answers.
+// moved is the answer to a move.
 type moved struct {
 	Tenant        string `json:"tenant"`
 	From          string `json:"from"`
 	To            string `json:"to"`
 	Bytes         int64  `json:"bytes"` // of the image
 	MS            int64  `json:"ms"`
-	SourceRemoved bool   `json:"source_removed"` // otherwise the router goes on trying
+	SourceRemoved bool   `json:"source_removed"` // if false the router keeps trying
 }
 
-// move is one attempt to bring a tenant from one node to another, in the steps of mark, freeze, transfer, flip, finish.
-// Requests go to the source until the flip and to the target from then on; the source takes no write from the freeze
-// on, and the target none before finish. So no two copies take writes, whichever step is the last.
+// move is one attempt to move a tenant from one node to another, in the steps record, freeze, transfer, flip, finish.
+// Requests go to the source until the flip and to the target after it. The source accepts no write after the freeze, and
+// the target none before finish. So no two copies accept writes, whichever step is the last.
 type move struct {
 	rt     *Router
-	tenant *tenant // as the directory has it now
+	tenant *tenant // the directory's current row
 	from   *node
 	to     *node
-	token  string // what the source is frozen and the image is held under
+	token  string // the source is frozen and the image is held under it
 	id     []byte // of the request that asked for it
-	seq    uint64 // the change the source was frozen at
+	seq    uint64 // the last change before the freeze of the source
 	bytes  int64
 }
 
-// undoTimeout bounds what is done to put back an operation that failed.
+// undoTimeout bounds the rollback of an operation that failed.
 const undoTimeout = 10 * time.Second
 
 func (rt *Router) postMove(r *http1.Request, name string) http1.Answer {
@@ -44,7 +44,7 @@ func (rt *Router) postMove(r *http1.Request, name string) http1.Answer {
 		return answerError(err)
 	}
 	if wanted.To == "" {
-		return http1.ErrorAnswer(400, `a move wants the node to move to: {"to": "n2"}`)
+		return http1.ErrorAnswer(400, `a move requires the node to move to: {"to": "n2"}`)
 	}
 	end, busy := rt.tenantOps.begin(rt.ctx, name, "moved")
 	if busy != "" {
@@ -65,8 +65,8 @@ func (rt *Router) postMove(r *http1.Request, name string) http1.Answer {
 	return jsonAnswer(200, done)
 }
 
-// move moves a tenant whose operation the caller holds, for the request of the id. To where it is, it ends a move that was
-// interrupted.
+// move moves a tenant whose operation the caller holds, for the request of the id. A move to the node that the tenant is on
+// cancels an interrupted move.
 func (rt *Router) move(t *tenant, to *node, id []byte) (done moved, err error) {
 	began := time.Now()
 	defer func() {
@@ -84,7 +84,7 @@ func (rt *Router) move(t *tenant, to *node, id []byte) (done moved, err error) {
 		if t, err = rt.takeBack(rt.ctx, t); err != nil || t == nil {
 			return done, orGone(err, done.Tenant)
 		}
-	case settling: // an earlier move is all but over
+	case settling: // an earlier move only has to be finished
 		if t, done.SourceRemoved, err = rt.finish(rt.ctx, t); err != nil || t.node == to {
 			return done, err
 		}
@@ -107,10 +107,10 @@ func (rt *Router) move(t *tenant, to *node, id []byte) (done moved, err error) {
 	return done, err
 }
 
-// orGone is err, or that there is no such tenant.
+// orGone returns err, or that there is no such tenant if err is nil.
 func orGone(err error, tenant string) error {
 	if err == nil {
-		err = &refusal{404, "there is no tenant " + tenant}
+		err = &refusal{404, "no tenant " + tenant}
 	}
 	return err
 }
@@ -118,7 +118,7 @@ func orGone(err error, tenant string) error {
 func (m *move) source() copyOn { return m.from.copyOf(m.tenant.name) }
 func (m *move) target() copyOn { return m.to.copyOf(m.tenant.name) }
 
-// run takes the steps up to the flip, or puts back those that were taken.
+// run takes the steps up to the flip, or rolls them back.
 func (m *move) run() error {
 	found, err := m.target().state(m.rt.ctx)
 	if err == nil {
@@ -128,19 +128,19 @@ func (m *move) run() error {
 		return err
 	}
 	if m.tenant.state == moving {
-		// The source may be frozen under the token of the attempt that was interrupted, and only the row knows it.
+		// The source may be frozen under the token of the interrupted attempt, which is stored only in the row.
 		if err := m.source().release(m.rt.ctx, m.tenant.token); err != nil {
 			return err
 		}
 	}
-	if err := m.mark(); err != nil {
+	if err := m.record(); err != nil {
 		return err
 	}
 	if err = m.transfer(); err == nil {
 		err = m.flip()
 		if err != nil && inDoubt(err) {
-			// Which node has the tenant only the next start can tell, so neither takes a write before it.
-			return fmt.Errorf("the tenant takes no writes until the router is started again: %w", err)
+			// Only the next start can read which node has the tenant, so neither accepts a write before it.
+			return fmt.Errorf("the tenant accepts no writes until the router is restarted: %w", err)
 		}
 	}
 	if err != nil {
@@ -149,25 +149,25 @@ func (m *move) run() error {
 	return err
 }
 
-// mayReplace refuses what is on the target and the move must not replace: all but images that were not put into service,
-// copies that were never written to, and what earlier moves have left there.
+// mayReplace returns an error if the move must not replace what is on the target. It may replace an image that is not in
+// service, a copy that was never written to, and a leftover of an earlier move.
 func (m *move) mayReplace(found copyState) error {
 	switch {
 	case !found.exists || found.Held || found.empty():
 		return nil
 	case found.Frozen && found.Token == m.token:
-		return &refusal{409, fmt.Sprintf("nodes %s and %s are one and the same", m.from.name, m.to.name)}
+		return &refusal{409, fmt.Sprintf("nodes %s and %s are the same node", m.from.name, m.to.name)}
 	}
 	for _, l := range m.tenant.leftovers() {
-		if l.node == m.to.name && l.marks(found) {
+		if l.node == m.to.name && l.matches(found) {
 			return nil
 		}
 	}
 	return &refusal{409, fmt.Sprintf("node %s holds a file for tenant %s that the directory does not know", m.to.name, m.tenant.name)}
 }
 
-// mark says in the directory that the tenant moves.
-func (m *move) mark() error {
+// record records in the directory that the tenant is being moved.
+func (m *move) record() error {
 	return m.change(&tenant{
 		name: m.tenant.name, node: m.from, state: moving, target: m.to, token: m.token, stale: m.tenant.leftovers(),
 	})
@@ -181,20 +181,20 @@ func (m *move) change(next *tenant) error {
 	return err
 }
 
-// transfer freezes the source and brings its image to the target, which holds it back from writes.
+// transfer freezes the source and copies its image to the target, which holds it: it accepts no writes.
 func (m *move) transfer() error {
 	var err error
 	if m.seq, err = m.source().freeze(m.rt.ctx, m.token); err == nil {
-		if err = m.bring(); err == nil {
+		if err = m.install(); err == nil {
 			err = m.verify()
 		}
 	}
 	return err
 }
 
-// bring clears the target of what an earlier attempt has left there, and copies the image. It does so again where an
-// image that an earlier attempt had sent lands in between.
-func (m *move) bring() error {
+// install deletes what an earlier attempt has left on the target, and copies the image. It starts over if an image of an
+// earlier attempt arrives in between.
+func (m *move) install() error {
 	ctx, target := m.rt.ctx, m.target()
 	_, err := target.until(ctx, func(s copyState) (func() error, error) {
 		switch {
@@ -211,8 +211,8 @@ func (m *move) bring() error {
 	return err
 }
 
-// verify makes sure, as late as can be, that nothing was written to the source since it was frozen: somebody's thaw may
-// have ended the freeze.
+// verify checks, as late as possible, that nothing was written to the source since it was frozen: an operator may have
+// thawed it.
 func (m *move) verify() error {
 	was, err := m.source().state(m.rt.ctx)
 	switch {
@@ -231,7 +231,7 @@ func (m *move) verify() error {
 	return nil
 }
 
-// flip points the directory at the target, in one statement. It names the copy on the source as superseded by this move.
+// flip points the directory at the target, in one statement. It records the copy on the source as superseded by this move.
 func (m *move) flip() error {
 	return m.change(&tenant{
 		name: m.tenant.name, node: m.to, state: settling, token: m.token,
@@ -239,23 +239,23 @@ func (m *move) flip() error {
 	})
 }
 
-// undo puts back a move that failed before the flip: the source takes writes again, the directory says what it said, the
-// copy on the target goes. What cannot be done now is owed.
+// undo rolls back a move that failed before the flip: the source accepts writes again, the directory's row is restored, and
+// the copy on the target is deleted. What fails now is left to the repairer.
 func (m *move) undo() {
 	ctx, cancel := m.rt.undoing()
 	defer cancel()
 	if err := m.rt.cancelMove(ctx, m.tenant); err != nil {
-		m.rt.log.Error().Bytes("request", m.id).Str("tenant", m.tenant.name).Err(err).Msg("a move that failed could not be taken back yet")
-		m.rt.owe(m.tenant)
+		m.rt.log.Error().Bytes("request", m.id).Str("tenant", m.tenant.name).Err(err).Msg("a failed move could not be rolled back yet")
+		m.rt.repairLater(m.tenant)
 	}
 }
 
-// undoing is the context of what puts an operation back: it outlives rt.ctx, to which the operation may have lost.
+// undoing returns the context of a rollback. It outlives rt.ctx, whose end may be why the operation failed.
 func (rt *Router) undoing() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(rt.last, undoTimeout)
 }
 
-// cancelMove ends an interrupted move where the tenant is: its source takes writes, and the copy made of it goes, now or
+// cancelMove cancels an interrupted move: the source accepts writes again, and the copy on the target is deleted, now or
 // later.
 func (rt *Router) cancelMove(ctx context.Context, t *tenant) error {
 	if err := t.node.copyOf(t.name).release(ctx, t.token); err != nil {
@@ -266,30 +266,30 @@ func (rt *Router) cancelMove(ctx context.Context, t *tenant) error {
 		return err
 	}
 	if err := rt.repairCopies(ctx, back); err != nil {
-		rt.owe(back)
+		rt.repairLater(back)
 	}
 	return nil
 }
 
-// finish ends a move after its flip: the target takes writes, the copies elsewhere go. It returns the tenant as the
-// directory has it then; cleared reports whether no copy is left.
+// finish ends a move after its flip: the target accepts writes, and the copies elsewhere are deleted. It returns the
+// directory's row after that; cleared reports whether no copy is left.
 func (rt *Router) finish(ctx context.Context, t *tenant) (now *tenant, cleared bool, err error) {
 	if err := t.node.copyOf(t.name).serve(ctx, t.token); err != nil {
-		rt.owe(t)
-		return t, false, fmt.Errorf("tenant %s is on node %s now and takes writes once that node answers: %w", t.name, t.node.name, err)
+		rt.repairLater(t)
+		return t, false, fmt.Errorf("tenant %s is on node %s now and accepts writes once that node answers: %w", t.name, t.node.name, err)
 	}
 	left, err := rt.clearCopies(ctx, t.stale, t.name)
 	if err != nil {
-		rt.log.Warn().Str("tenant", t.name).Err(err).Msg("a copy is left behind for now")
+		rt.log.Warn().Str("tenant", t.name).Err(err).Msg("a superseded copy could not be deleted yet")
 	}
 	now = &tenant{name: t.name, node: t.node, state: active, stale: left}
 	if err := rt.dir.change(t, now); err != nil {
-		// The flip is on disk, so the move is done. What is left of it is looked at again.
-		rt.log.Error().Str("tenant", t.name).Err(err).Msg("the directory cannot be written: it does not say yet that a move is over")
+		// The flip is on disk, so the move is done. The repairer does the rest.
+		rt.log.Error().Str("tenant", t.name).Err(err).Msg("the directory cannot be written: the end of a move is not recorded yet")
 		now = t
 	}
 	if !now.settled() {
-		rt.owe(now)
+		rt.repairLater(now)
 	}
 	return now, len(left) == 0, nil
 }

@@ -15,32 +15,32 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 )
 
-// node is one node of the directory. It stays the same object for as long as its name is recorded, so placements
-// point at it; what may change of it is its link.
+// node is one node of the directory. It stays the same object as long as its name is recorded, so placements point at it;
+// only its link may change.
 type node struct {
 	name   string
 	link   atomic.Pointer[link]
 	errors *metrics.Counter // requests that it did not answer
 
-	draining atomic.Int32 // drains under way: nothing is placed on it meanwhile
+	draining atomic.Int32 // drains under way: no tenant is placed on it meanwhile
 
 	// holds counts the tenants that name it as their node or their target, and the changes under way that will;
-	// removed is set as the node leaves. Both are guarded by directory.mu.
+	// removed is set when the node is removed. Both are guarded by directory.mu.
 	holds   int
 	removed bool
 }
 
-// link is how a node is reached: immutable, replaced whole where the node is recorded anew.
+// link is how a node is reached. It is immutable and replaced whole when the node is recorded again.
 type link struct {
-	addr  string // as it was recorded, and as it is shown
-	host  string // host:port, to dial and to name
+	addr  string // as it was recorded and is listed
+	host  string // host:port, for dialing and for Host
 	tls   *tls.Config
 	token string
 	pool  pool
 	marks marks
 }
 
-// newLink reads a node's address: host:port, with http:// or https:// before it or not.
+// newLink parses a node's address: host:port, optionally with http:// or https:// before it.
 func newLink(addr, token string, t *transport) (*link, error) {
 	l := &link{addr: addr, host: addr, token: token}
 	if rest, ok := strings.CutPrefix(addr, "https://"); ok {
@@ -52,7 +52,7 @@ func newLink(addr, token string, t *transport) (*link, error) {
 	l.host = strings.TrimSuffix(l.host, "/")
 	host, port, err := net.SplitHostPort(l.host)
 	if err != nil || host == "" || port == "" || strings.ContainsAny(l.host, "/?#@ \t\r\n") {
-		return nil, fmt.Errorf("addr wants a host and a port such as 127.0.0.1:8081, with https:// before it where the node speaks TLS, got %q", addr)
+		return nil, fmt.Errorf("addr wants a host and a port such as 127.0.0.1:8081, with https:// before it if the node uses TLS, got %q", addr)
 	}
 	if l.tls != nil {
 		l.tls.ServerName = host
@@ -66,11 +66,11 @@ func newLink(addr, token string, t *transport) (*link, error) {
 	return l, nil
 }
 
-// maxMarks bounds the addresses a node's marks are remembered for.
+// maxMarks bounds the client addresses whose marks are cached per node.
 const maxMarks = 4096
 
-// marks makes the header by which a node believes the router about a client's address: the address and an HMAC of it
-// under the node's admin token. One is made a client, not a request.
+// marks makes the header from which a node takes a client's address: the address and an HMAC of it under the node's admin
+// token. It is made once a client, not once a request.
 type marks struct {
 	key   []byte
 	last  atomic.Pointer[mark]
@@ -83,7 +83,7 @@ type mark struct {
 	line   string // the header, with its line end
 }
 
-// line is the header for a client.
+// line returns the header line for a client.
 func (m *marks) line(client netip.Addr) string {
 	if last := m.last.Load(); last != nil && last.client == client {
 		return last.line
@@ -101,7 +101,7 @@ func (m *marks) line(client netip.Addr) string {
 func (m *marks) make(client netip.Addr) *mark {
 	text := client.Unmap().WithZone("").String()
 	mac := hmac.New(sha256.New, m.key)
-	mac.Write([]byte(text)) // a hash takes every byte
+	mac.Write([]byte(text)) // a hash never fails
 	made := &mark{client, "Fenec-Router: " + text + " " + hex.EncodeToString(mac.Sum(nil)) + "\r\n"}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,31 +16,31 @@ import (
 )
 
 const (
-	// statsTimeout bounds the question what a node holds, which a placement and a listing wait for.
+	// statsTimeout bounds a request for a node's statistics, which a placement and a listing wait for.
 	statsTimeout = 5 * time.Second
-	// installTimeout is how long a node may take over an image once it has all of it: it replays and syncs it first.
+	// installTimeout is how long a node may take to install an image once it has all of it: it replays and syncs it.
 	installTimeout = 10 * time.Minute
-	// maxAdminAnswer bounds what a node answers under /_admin/, images apart.
+	// maxAdminAnswer bounds a node's answers under /_admin/, except images.
 	maxAdminAnswer = 1 << 20
 )
 
-// nodeError is a node that did not do what it was asked to.
+// nodeError is the error of a request that a node refused or did not answer.
 type nodeError struct {
 	node    string
-	status  int    // what it answered, 0 where it gave no answer
+	status  int    // of the answer, 0 without one
 	message string // a sentence without the node's name
 }
 
 func (e *nodeError) Error() string { return "node " + e.node + " " + e.message }
 
-// nodeStats is what a node says of itself.
+// nodeStats are a node's statistics.
 type nodeStats struct {
 	Tenants   int64 `json:"tenants"`
 	DiskBytes int64 `json:"disk_bytes"`
 }
 
-// nodeAPI speaks to one node's /_admin/ routes. Each of them may be asked twice without harm, as a change names the
-// revision that it ends: so a request whose kept connection turns out to be dead is sent again on a fresh one.
+// nodeAPI is a client of one node's /_admin/ routes. Each request may be repeated, because a change names the revision that
+// it ends. So a request whose idle connection turns out to be dead is sent again on a new one.
 type nodeAPI struct {
 	name string
 	link *link
@@ -57,13 +57,13 @@ func (a nodeAPI) stats(ctx context.Context) (nodeStats, error) {
 	}
 	err := a.ask(ctx, "GET", "/_admin/stats", "", nil, &stats, 200)
 	if refused := (*nodeError)(nil); errors.As(err, &refused) && refused.status == 404 {
-		return nodeStats{}, a.fails(404, "has no /_admin/: a node that serves a directory has one once it is given an --admin-token")
+		return nodeStats{}, a.fails(404, "has no /_admin/: start the node over a directory and with --admin-token")
 	}
 	if err != nil {
 		return nodeStats{}, err
 	}
 	if stats.Tenants == nil || stats.DiskBytes == nil {
-		return nodeStats{}, a.fails(200, "answers /_admin/stats with something else than a node's numbers")
+		return nodeStats{}, a.fails(200, "answers /_admin/stats without a node's statistics")
 	}
 	return nodeStats{*stats.Tenants, *stats.DiskBytes}, nil
 }
@@ -72,10 +72,10 @@ func (a nodeAPI) stats(ctx context.Context) (nodeStats, error) {
 type reply struct {
 	status   int
 	body     []byte
-	revision string // that it names, empty for none
+	revision string // of Fenec-Revision, empty without one
 }
 
-// ask calls a route and reads its answer, which must have the status wanted. fields are lines of the request's head.
+// ask sends a request and decodes its answer, which must have the status want. fields are header lines of the request.
 func (a nodeAPI) ask(ctx context.Context, method, path, fields string, body, into any, want int) error {
 	var text []byte
 	if body != nil {
@@ -95,7 +95,7 @@ func (a nodeAPI) ask(ctx context.Context, method, path, fields string, body, int
 		return nil
 	}
 	if err := json.Unmarshal(r.body, into); err != nil {
-		return a.fails(r.status, "answers "+path+" in a form that cannot be read")
+		return a.fails(r.status, "answers "+path+" with something that cannot be read")
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func (a nodeAPI) fails(status int, message string) *nodeError {
 	return &nodeError{node: a.name, status: status, message: message}
 }
 
-// refuses is the error of an answer with the wrong status, with what the node says of it.
+// refuses returns the error for an answer with the wrong status. It includes the node's own error sentence.
 func (a nodeAPI) refuses(r reply, what string) *nodeError {
 	var said struct {
 		Error string `json:"error"`
@@ -114,12 +114,12 @@ func (a nodeAPI) refuses(r reply, what string) *nodeError {
 		text += ": " + said.Error
 	}
 	if r.status == 401 {
-		return a.fails(r.status, "does not take the admin token ("+text+")")
+		return a.fails(r.status, "does not accept the admin token ("+text+")")
 	}
 	return a.fails(r.status, "refuses to "+what+" ("+text+")")
 }
 
-// call asks once, and once more where a kept connection turned out to be dead.
+// call sends a request, and sends it once more if an idle connection turned out to be dead.
 func (a nodeAPI) call(ctx context.Context, method, path, fields string, body []byte) (r reply, err error) {
 	if w := a.link.pool.take(); w != nil {
 		if r, err = a.over(ctx, w, method, path, fields, body); err == nil || tooLate(err) || ctx.Err() != nil {
@@ -133,7 +133,7 @@ func (a nodeAPI) call(ctx context.Context, method, path, fields string, body []b
 	return r, a.unanswered(err)
 }
 
-// tooLate reports whether an error is about a node's silence.
+// tooLate reports whether an error is a timeout of the node.
 func tooLate(err error) bool {
 	var bad *http1.Error
 	return errors.As(err, &bad) && bad.Status == 504
@@ -146,7 +146,7 @@ func (a nodeAPI) unanswered(err error) error {
 	return &nodeError{node: a.name, message: "cannot be reached: " + plainly(err)}
 }
 
-// plainly is a network error without what the operator knows: the call and the addresses.
+// plainly returns the text of a network error without the system call and the addresses, which the operator knows.
 func plainly(err error) string {
 	var op *net.OpError
 	var call *os.SyscallError
@@ -161,7 +161,7 @@ func plainly(err error) string {
 	return err.Error()
 }
 
-// over asks over one connection, which it gives back or closes.
+// over sends a request over one connection, which it then returns to the pool or closes.
 func (a nodeAPI) over(ctx context.Context, w *wire, method, path, fields string, body []byte) (r reply, err error) {
 	stop := context.AfterFunc(ctx, w.close)
 	defer func() {
@@ -179,7 +179,7 @@ func (a nodeAPI) over(ctx context.Context, w *wire, method, path, fields string,
 	return a.answer(w, method, a.link.pool.transport.silence)
 }
 
-// head appends the head of a request to the node, with the lines of fields; a negative length is a body in chunks.
+// head appends the head of a request to the node, with the lines of fields. A negative length means a chunked body.
 func (a nodeAPI) head(dst []byte, method, path, fields string, length int64) []byte {
 	dst = append(dst, method...)
 	dst = append(dst, ' ')
@@ -199,7 +199,7 @@ func (a nodeAPI) head(dst []byte, method, path, fields string, length int64) []b
 	return append(dst, "\r\n"...)
 }
 
-// answer reads a whole answer that is not large.
+// answer reads a whole answer of at most maxAdminAnswer bytes.
 func (a nodeAPI) answer(w *wire, method string, patience time.Duration) (r reply, err error) {
 	rep, err := w.ReadHead(method, time.Now().Add(patience))
 	if err != nil {

@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// repaired is what a name is called that the repairer is at.
+// repaired is the operation's name for a repair.
 const repaired = "repaired"
 
-// repairPatience is how long an operation waits for the repairer to let go of its tenant.
+// repairPatience is how long an operation waits for the repairer to release its tenant.
 const repairPatience = 10 * time.Second
 
-// operations keeps the changes of one name apart: who creates, deletes, moves or repairs a tenant has it to itself.
-// Another that comes meanwhile is refused rather than kept waiting, but for the repairer, which nobody asked for.
+// operations serializes the changes of one name: at most one create, delete, move or repair of a tenant runs at a time. A
+// second one is refused, except that it waits for a repair, which no client asked for.
 type operations struct {
 	mu    sync.Mutex
 	under map[string]operation
 }
 
 type operation struct {
-	what string        // is being done
-	done chan struct{} // closed as it ends
+	what string        // such as "moved"
+	done chan struct{} // closed when it ends
 }
 
-// begin takes the name, and returns how to give it back. busy says what is being done to it where it is taken. It waits
-// for the repairer only until ctx ends.
+// begin acquires the name, and returns the function that releases it. If another operation has the name, busy is what that
+// operation does. It waits for the repairer only until ctx ends.
 func (o *operations) begin(ctx context.Context, name, what string) (end func(), busy string) {
 	for deadline := time.Now().Add(repairPatience); ; {
 		end, other := o.try(name, what)
@@ -46,7 +46,8 @@ func (o *operations) begin(ctx context.Context, name, what string) (end func(), 
 	}
 }
 
-// try takes the name where it is free; other is who has it where it is not.
+// try acquires the name if it is free; if not, end is nil and other is the operation that has it.
+
 func (o *operations) try(name, what string) (end func(), other operation) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -10,13 +10,13 @@ import (
 	"fenec/internal/http1"
 )
 
-// putTenant places a tenant and makes its file:
+// putTenant places a tenant and creates its file:
 //
-//  1. the directory says that it is being placed on a node; nothing is routed there yet
-//  2. the node makes an empty file
-//  3. the directory says that it is there
+//  1. the directory records that it is being placed on a node; nothing is routed there yet
+//  2. the node creates an empty file
+//  3. the directory records that it is active
 //
-// Stopped after 1 or 2, the repairer takes the empty file away and forgets the tenant; so does the next attempt.
+// If it stops after 1 or 2, the repairer or the next attempt deletes the empty file and the row.
 func (rt *Router) putTenant(r *http1.Request, name string) http1.Answer {
 	var wanted struct {
 		Node *string `json:"node"`
@@ -47,20 +47,20 @@ func busyTenant(name, busy string) http1.Answer {
 	return http1.ErrorAnswer(409, "tenant "+name+" is being "+busy)
 }
 
-// chooseNode is the node asked for, or the one with the fewest bytes on disk.
+// chooseNode returns the node of the name, or without a name the one with the fewest bytes on disk.
 func (rt *Router) chooseNode(name *string) (*node, error) {
 	if name == nil {
 		return rt.emptiest(nil)
 	}
 	n := rt.dir.node(*name)
 	if n == nil {
-		return nil, &refusal{404, "there is no node " + *name}
+		return nil, &refusal{404, "no node " + *name}
 	}
 	return n, nil
 }
 
-// emptiest is the node with the fewest bytes on disk among those that answer: of equals, the one with the fewest
-// tenants, then by name. Nodes being drained, and the one given, are left out.
+// emptiest returns the node with the fewest bytes on disk among those that answer; ties go to the one with the fewest
+// tenants, then to the first by name. Nodes being drained, and except, are left out.
 func (rt *Router) emptiest(except *node) (*node, error) {
 	var nodes []*node
 	for _, n := range rt.dir.nodeList() {
@@ -69,7 +69,7 @@ func (rt *Router) emptiest(except *node) (*node, error) {
 		}
 	}
 	if len(nodes) == 0 {
-		return nil, &refusal{409, "there is no node to place it on: record one with PUT /_shard/nodes/<name>"}
+		return nil, &refusal{409, "no node to place it on: record one with PUT /_shard/nodes/<name>"}
 	}
 	stats := rt.askStats(nodes)
 	held := rt.dir.held(nodes)
@@ -96,12 +96,12 @@ func (rt *Router) emptiest(except *node) (*node, error) {
 func (rt *Router) createTenant(name string, n *node) error {
 	before := rt.dir.tenants.find(name)
 	if before.routed() {
-		return &refusal{409, "there is a tenant " + name + " already"}
+		return &refusal{409, "tenant " + name + " exists already"}
 	}
 	placed := &tenant{name: name, node: n, state: placing}
 	if before != nil {
-		// An attempt that did not end, or a deletion that left a copy on a node that was away. What cannot be
-		// cleared now is remembered on; on the very node chosen it would be taken for the tenant made now.
+		// An attempt that did not end, or a deletion that left a copy on a node that did not answer. What cannot be
+		// deleted now stays in the row. On the chosen node it would be mistaken for the new tenant.
 		var err error
 		placed.stale, err = rt.clearCopies(rt.ctx, before.leftovers(), name)
 		if slices.ContainsFunc(placed.stale, func(l leftover) bool { return l.node == n.name }) {
@@ -116,19 +116,19 @@ func (rt *Router) createTenant(name string, n *node) error {
 		err = rt.dir.change(placed, &tenant{name: name, node: n, state: active, stale: placed.stale})
 	}
 	if err != nil && !inDoubt(err) {
-		rt.owe(placed)
+		rt.repairLater(placed)
 	}
 	return err
 }
 
 // deleteTenant deletes a tenant:
 //
-//  1. the directory says that it is being deleted; requests still go to its node
+//  1. the directory records that it is being deleted; requests still go to its node
 //  2. the node freezes it and deletes it
-//  3. the directory forgets it
+//  3. the directory deletes its row
 //
-// Where the second step fails the tenant goes on as it was, now or once its node answers. Copies that are left of moves go
-// as well, or are remembered until they can.
+// If the second step fails the tenant is restored, now or once its node answers. Copies that moves have left are deleted as
+// well, or stay in the row until they can be.
 func (rt *Router) deleteTenant(r *http1.Request, name string) http1.Answer {
 	end, busy := rt.tenantOps.begin(rt.ctx, name, "deleted")
 	if busy != "" {
@@ -151,7 +151,7 @@ func (rt *Router) removeTenant(t *tenant) error {
 		return err
 	}
 	if t.state != deleting {
-		// A move that was interrupted ends with the tenant: the token it left on the copy serves for this too.
+		// An interrupted move ends with the tenant: its token, which is on the copy, is used for the deletion too.
 		marked := &tenant{name: t.name, node: t.node, state: deleting, token: t.token, stale: t.leftovers()}
 		if marked.token == "" {
 			marked.token = rand.Text()
@@ -171,15 +171,15 @@ func (rt *Router) removeTenant(t *tenant) error {
 	back, failed := rt.takeBack(ctx, t)
 	switch {
 	case failed != nil:
-		rt.owe(t)
+		rt.repairLater(t)
 	case back == nil:
-		return nil // the delete had only not been answered
+		return nil // the delete was done and its answer lost
 	}
 	return err
 }
 
-// takeBack ends a deletion that did not come to its end. Where the copy is gone the tenant is forgotten, and now is nil;
-// otherwise it takes writes again, and no delete that was sent can reach it.
+// takeBack ends an incomplete deletion. If the copy is gone, the tenant is removed from the directory and now is nil.
+// Otherwise the tenant accepts writes again, and the node refuses any delete that was sent.
 func (rt *Router) takeBack(ctx context.Context, t *tenant) (now *tenant, err error) {
 	err = t.node.copyOf(t.name).release(ctx, t.token)
 	var failed *nodeError
@@ -195,23 +195,23 @@ func (rt *Router) takeBack(ctx context.Context, t *tenant) (now *tenant, err err
 		return t, err
 	}
 	if !now.settled() {
-		rt.owe(now)
+		rt.repairLater(now)
 	}
 	return now, nil
 }
 
-// forget takes a tenant that its node has deleted out of the directory. What cannot be done now is owed.
+// forget removes a tenant that its node has deleted from the directory. What fails now is left to the repairer.
 func (rt *Router) forget(ctx context.Context, t *tenant) {
 	var next *tenant
 	if left, _ := rt.clearCopies(ctx, t.stale, t.name); len(left) > 0 {
 		next = &tenant{name: t.name, state: gone, stale: left}
 	}
 	if err := rt.dir.change(t, next); err != nil {
-		rt.log.Error().Str("tenant", t.name).Err(err).Msg("the directory cannot be written: it does not say yet that a tenant is deleted")
-		rt.owe(t)
+		rt.log.Error().Str("tenant", t.name).Err(err).Msg("the directory cannot be written: the deletion of a tenant is not recorded yet")
+		rt.repairLater(t)
 		return
 	}
 	if next != nil {
-		rt.owe(next)
+		rt.repairLater(next)
 	}
 }

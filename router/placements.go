@@ -8,21 +8,21 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// state says what is going on with a tenant. It is kept in the directory by its name.
+// state is the state of a tenant. The directory stores its name.
 type state uint8
 
 const (
-	// placing: a file for it is being made on node; nothing is routed there yet.
+	// placing: node is creating a file for it; nothing is routed there yet.
 	placing state = iota + 1
 	// active: node serves it.
 	active
-	// moving: node serves it, frozen at most, and target may hold a copy that takes no writes.
+	// moving: node serves it, possibly frozen, and target may hold a copy that accepts no writes.
 	moving
 	// settling: node serves it from an image that is held until the router has thawed it.
 	settling
 	// gone: it was deleted; stale names the copies that may still be on nodes.
 	gone
-	// deleting: node serves it, frozen at most, and is being asked to delete it.
+	// deleting: node serves it, possibly frozen, and is being asked to delete it.
 	deleting
 )
 
@@ -41,14 +41,14 @@ func parseState(name string) (state, bool) {
 	return 0, false
 }
 
-// tenant is where one tenant stands. It never changes: a change replaces it whole, in the directory's file first and
+// tenant is the placement of one tenant. It is immutable: a change replaces it whole, in the directory's file first and
 // then in the map, so a reader sees the one before or the one after.
 type tenant struct {
 	name   string
 	node   *node
 	state  state
 	target *node  // moving: where to
-	token  string // moving: what its source is frozen and its image held under; settling: likewise; deleting: what it is frozen under
+	token  string // moving, settling: its source is frozen and its image held under it; deleting: it is frozen under it
 	stale  []leftover
 }
 
@@ -58,9 +58,9 @@ type leftover struct {
 	token string // of the move that froze or installed it; empty for one that was created and never written to
 }
 
-// marks reports whether a copy is the leftover: it carries the token of the move that superseded or made it, or was
-// never written to. Being frozen alone says nothing, an operator may have frozen it.
-func (l leftover) marks(s copyState) bool {
+// matches reports whether a copy is the leftover: it carries the token of the move that superseded or made it, or was
+// never written to. A frozen copy is not enough: an operator may have frozen it.
+func (l leftover) matches(s copyState) bool {
 	if l.token == "" {
 		return s.empty()
 	}
@@ -72,10 +72,10 @@ func (t *tenant) routed() bool {
 	return t != nil && t.state != placing && t.state != gone
 }
 
-// settled reports whether nothing is left to be done for the tenant.
+// settled reports whether the tenant needs no repair.
 func (t *tenant) settled() bool { return t.state == active && len(t.stale) == 0 }
 
-// shown is the state as the listings tell it: active, moving or deleting.
+// shown is the state in listings: active, moving or deleting.
 func (t *tenant) shown() string {
 	if t.state == settling {
 		return moving.String()
@@ -83,7 +83,7 @@ func (t *tenant) shown() string {
 	return t.state.String()
 }
 
-// leftovers are the copies of the tenant that nodes may hold and nothing is routed to.
+// leftovers returns the copies of the tenant that nodes may hold and nothing is routed to.
 func (t *tenant) leftovers() []leftover {
 	switch t.state {
 	case moving:
@@ -94,7 +94,7 @@ func (t *tenant) leftovers() []leftover {
 	return t.stale
 }
 
-// with is a list with the leftover in it, without one without those of a node; neither changes the list.
+// with returns the list with the leftover in it. Neither with nor without changes its argument.
 func with(list []leftover, one leftover) []leftover {
 	if slices.Contains(list, one) {
 		return list
@@ -102,6 +102,7 @@ func with(list []leftover, one leftover) []leftover {
 	return append(slices.Clip(list), one)
 }
 
+// without returns the list without the leftovers on a node.
 func without(list []leftover, node string) []leftover {
 	return slices.DeleteFunc(slices.Clone(list), func(l leftover) bool { return l.node == node })
 }
@@ -109,8 +110,8 @@ func without(list []leftover, node string) []leftover {
 // placementShards bounds what a change copies: at 100 000 tenants a shard holds about two dozen.
 const placementShards = 4096
 
-// placements maps a tenant's name to where it stands. A reader loads one pointer and compares a few hashes: nothing a
-// writer does can hold it up. A writer copies one shard, a small part of the map however many tenants there are.
+// placements maps a tenant's name to its placement. A reader loads one pointer and compares a few hashes: no writer blocks
+// it. A writer copies one shard, a small part of the map however many tenants there are.
 type placements struct {
 	mu     sync.Mutex // one writer at a time
 	count  int
@@ -122,10 +123,10 @@ type placed struct {
 	tenant *tenant
 }
 
-// find is get for a name at hand as a string.
+// find is get for a string.
 func (p *placements) find(name string) *tenant { return p.get([]byte(name)) }
 
-// get finds a tenant, nil where there is none. The name may be a view of a request's bytes.
+// get returns the tenant of a name, nil if there is none. The name may be a view of a request's bytes.
 func (p *placements) get(name []byte) *tenant {
 	hash := xxhash.Sum64(name)
 	shard := p.shards[hash%placementShards].Load()
@@ -140,7 +141,7 @@ func (p *placements) get(name []byte) *tenant {
 	return nil
 }
 
-// set records t under its name, or forgets the name where t is nil.
+// set records t under its name, or removes the name if t is nil.
 func (p *placements) set(name string, t *tenant) {
 	hash := xxhash.Sum64String(name)
 	p.mu.Lock()
@@ -164,14 +165,14 @@ func (p *placements) set(name string, t *tenant) {
 	shard.Store(&next)
 }
 
-// len is the number of names, deleted ones that left something behind included.
+// len returns the number of names, including those of deleted tenants with leftovers.
 func (p *placements) len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.count
 }
 
-// each visits every tenant in no order; changes made meanwhile may or may not be seen.
+// each visits every tenant in no order; changes made meanwhile may or may not be visible.
 func (p *placements) each(visit func(*tenant)) {
 	for i := range p.shards {
 		if shard := p.shards[i].Load(); shard != nil {

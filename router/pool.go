@@ -13,30 +13,30 @@ import (
 )
 
 const (
-	// dialTimeout is how long a connection to a node may take to come about, TLS included.
+	// dialTimeout bounds the setup of a connection to a node, TLS included.
 	dialTimeout = 5 * time.Second
-	// maxKept bounds the unused connections kept to one node.
+	// maxKept bounds the idle connections to one node.
 	maxKept = 512
 )
 
-// transport is what all connections to nodes share.
+// transport is shared by all connections to nodes.
 type transport struct {
-	silence time.Duration // a node's longest silence
-	idle    time.Duration // how long a connection is kept unused
-	most    int64         // connections there should be
-	open    atomic.Int64  // that there are
-	reclaim func() bool   // closes one that is unused, and reports whether there was one
+	silence time.Duration // how long a node may stay silent
+	idle    time.Duration // how long a connection may stay idle
+	most    int64         // target for the number of connections
+	open    atomic.Int64  // number of connections
+	reclaim func() bool   // closes an idle connection, and reports whether there was one
 }
 
-// admit counts a connection in, before it is made, and makes room for it where there are as many as there should be.
+// admit counts a connection before it is made, and closes idle ones while there are more than most.
 func (t *transport) admit() {
 	for t.open.Add(1) > t.most && t.reclaim() {
 		t.open.Add(-1)
 	}
 }
 
-// pool keeps the unused connections to one node, the one used last on top: the warm ones do the work, the others age
-// and are swept.
+// pool holds the idle connections to one node, the one used last on top: the warm ones are reused, the others age and are
+// swept.
 type pool struct {
 	transport *transport
 	link      *link
@@ -45,7 +45,7 @@ type pool struct {
 	closed    bool
 }
 
-// take gives a kept connection that the node has not closed or written to meanwhile, nil where there is none.
+// take returns an idle connection that the node has not closed or written to meanwhile, nil if there is none.
 func (p *pool) take() *wire {
 	for {
 		p.mu.Lock()
@@ -65,7 +65,7 @@ func (p *pool) take() *wire {
 	}
 }
 
-// give keeps a connection for the next request, or closes it.
+// give returns a connection to the pool for the next request, or closes it.
 func (p *pool) give(w *wire) {
 	if !w.letGo() || !w.Reusable() {
 		w.close()
@@ -84,7 +84,7 @@ func (p *pool) give(w *wire) {
 	}
 }
 
-// dial makes a fresh connection.
+// dial opens a new connection.
 func (p *pool) dial(ctx context.Context) (*wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(dialTimeout, p.transport.silence))
 	defer cancel()
@@ -101,10 +101,10 @@ func (p *pool) dial(ctx context.Context) (*wire, error) {
 	return newWire(up, t), nil
 }
 
-// starved reports whether an error is that the process, or the machine, has no descriptor left.
+// starved reports whether an error means that the process, or the machine, has no descriptor left.
 func starved(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) }
 
-// unusedSince is since when the connection that has been unused for longest is so.
+// unusedSince returns the time since which the longest-idle connection has been idle.
 func (p *pool) unusedSince() (since time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +114,7 @@ func (p *pool) unusedSince() (since time.Time, ok bool) {
 	return p.kept[0].idleSince, true
 }
 
-// drop closes the connection that has been unused for longest, if there is one still.
+// drop closes the longest-idle connection and reports whether there was one.
 func (p *pool) drop() bool {
 	p.mu.Lock()
 	if len(p.kept) == 0 {
@@ -128,7 +128,7 @@ func (p *pool) drop() bool {
 	return true
 }
 
-// sweep closes what has been unused for longer than the transport keeps it.
+// sweep closes the connections that have been idle for longer than transport.idle.
 func (p *pool) sweep(now time.Time) {
 	p.mu.Lock()
 	old := 0
@@ -143,7 +143,7 @@ func (p *pool) sweep(now time.Time) {
 	}
 }
 
-// close closes every kept connection and keeps none from now on.
+// close closes every idle connection and keeps none from then on.
 func (p *pool) close() {
 	p.mu.Lock()
 	kept := p.kept

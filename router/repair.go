@@ -7,45 +7,46 @@ import (
 	"time"
 )
 
-// What a tenant's row in the directory owes where it was left like this, and how it is put right:
+// The repair that a tenant needs, by the state in which its row in the directory was left:
 //
-//	placing           the node may have an empty file: it goes, and the row with it
-//	moving            the source may be frozen: it is released from the move's token; the mark stays until the tenant
-//	                  is moved again, which replaces what is left on the target, or to where it is, which cancels
-//	settling          the target may be held: it is put into service, the copies elsewhere go, the row becomes active
-//	deleting          where the copy is gone so is the row; else it is released and the row becomes active
-//	active with stale the copies that are named go
-//	gone with stale   likewise, and the row with them
+//	placing           the node may have an empty file: it is deleted, and then the row
+//	moving            the source may be frozen: it is released from the move's token; the row stays until the tenant is
+//	                  moved again, which replaces what is left on the target, or to where it is, which cancels the move
+//	settling          the target may be held: it is put into service, the copies elsewhere are deleted, the row becomes
+//	                  active
+//	deleting          if the copy is gone, the row is deleted; if not, it is released and the row becomes active
+//	active with stale the copies that are named are deleted
+//	gone with stale   likewise, and then the row
 //
-// A debt is paid once the node has shown the state that was wanted, after a fence where a request of an earlier attempt
-// may still be on its way. A copy is only ever deleted where it carries the token of the move that superseded or made it,
-// or was never written to. DESIGN.md has the argument.
+// A repair is done once the node has shown the wanted state, after a fence if a request of an earlier attempt may still be
+// in flight. A copy is only ever deleted if it carries the token of the move that superseded or made it, or was never
+// written to. DESIGN.md has the argument.
 
-// Waits between rounds of repair that could not do everything.
+// The shortest and the longest wait between rounds of repair that could not do everything.
 const (
 	repairSoon = time.Second
 	repairLate = time.Minute
 )
 
-// repairer knows which tenants are owed something.
+// repairer is the set of tenants that need a repair.
 type repairer struct {
 	mu     sync.Mutex
-	owed   map[string]struct{}
-	signal chan struct{} // holds one wake-up
+	needed map[string]struct{} // by tenant
+	signal chan struct{}       // holds one wake-up
 }
 
-// init finds the debts in what the directory holds.
+// init finds the pending repairs in the directory's rows.
 func (p *repairer) init(tenants *placements) {
-	p.owed = map[string]struct{}{}
+	p.needed = map[string]struct{}{}
 	p.signal = make(chan struct{}, 1)
 	tenants.each(func(t *tenant) {
 		if !t.settled() {
-			p.owed[t.name] = struct{}{}
+			p.needed[t.name] = struct{}{}
 		}
 	})
 }
 
-// wake has the debts looked at now.
+// wake starts a round of repair now.
 func (p *repairer) wake() {
 	select {
 	case p.signal <- struct{}{}:
@@ -56,20 +57,20 @@ func (p *repairer) wake() {
 func (p *repairer) add(tenant string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.owed[tenant] = struct{}{}
+	p.needed[tenant] = struct{}{}
 }
 
-func (p *repairer) settle(tenant string) {
+func (p *repairer) remove(tenant string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.owed, tenant)
+	delete(p.needed, tenant)
 }
 
 func (p *repairer) list() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := make([]string, 0, len(p.owed))
-	for name := range p.owed {
+	list := make([]string, 0, len(p.needed))
+	for name := range p.needed {
 		list = append(list, name)
 	}
 	return list
@@ -78,16 +79,16 @@ func (p *repairer) list() []string {
 func (p *repairer) pending() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.owed)
+	return len(p.needed)
 }
 
-// owe has the repairer put a tenant right, soon and until it could.
-func (rt *Router) owe(t *tenant) {
+// repairLater has the repairer repair a tenant, soon and until it succeeds.
+func (rt *Router) repairLater(t *tenant) {
 	rt.repairer.add(t.name)
 	rt.repairer.wake()
 }
 
-// repairLoop puts right what an earlier router has left, and from then on what this one could not end.
+// repairLoop repairs what an earlier router has left, and then what this one could not finish.
 func (rt *Router) repairLoop() {
 	wait := repairSoon
 	for {
@@ -106,7 +107,7 @@ func (rt *Router) repairLoop() {
 	}
 }
 
-// repairRound tries to pay every debt once and reports whether none is left. A node that does not answer is not asked
+// repairRound tries every pending repair once and reports whether none is left. A node that does not answer is not asked
 // again in the same round.
 func (rt *Router) repairRound() bool {
 	away := map[string]bool{}
@@ -116,11 +117,11 @@ func (rt *Router) repairRound() bool {
 		}
 		end, _ := rt.tenantOps.try(name, repaired)
 		if end == nil {
-			continue // whoever is at it puts it right or owes it anew
+			continue // the operation that has it finishes it or calls repairLater
 		}
 		err := rt.repair(rt.dir.tenants.find(name), away)
 		if err == nil {
-			rt.repairer.settle(name)
+			rt.repairer.remove(name)
 		}
 		end()
 		var failed *nodeError
@@ -128,16 +129,16 @@ func (rt *Router) repairRound() bool {
 			away[failed.node] = true
 		}
 		if err != nil && !errors.Is(err, errAway) {
-			rt.log.Warn().Str("tenant", name).Err(err).Msg("a tenant could not be put right yet")
+			rt.log.Warn().Str("tenant", name).Err(err).Msg("a tenant could not be repaired yet")
 		}
 	}
 	return rt.repairer.pending() == 0
 }
 
-// errAway is a debt to a node that has not answered in this round.
+// errAway is the error of a repair on a node that has not answered in this round.
 var errAway = errors.New("the node does not answer")
 
-// repair does for a tenant what its row says is owed.
+// repair does the repair that a tenant's row needs.
 func (rt *Router) repair(t *tenant, away map[string]bool) error {
 	if t == nil || t.settled() {
 		return nil
@@ -166,7 +167,7 @@ func (rt *Router) repair(t *tenant, away map[string]bool) error {
 	return rt.repairCopies(rt.ctx, t)
 }
 
-// errUnwritten is a debt that is paid, but for the directory, which cannot be written.
+// errUnwritten is the error of a repair that is done on the nodes but not recorded in the directory.
 var errUnwritten = errors.New("the directory cannot be written")
 
 // repairMove has the source of an interrupted move take writes again.
@@ -175,16 +176,16 @@ func (rt *Router) repairMove(t *tenant) error {
 	var failed *nodeError
 	if errors.As(err, &failed) && failed.status == 404 {
 		rt.log.Error().Str("tenant", t.name).Err(err).Msg("a tenant that was being moved is gone from its node")
-		return nil // nothing of the router's is left to be thawed
+		return nil // no copy is left to thaw
 	}
 	if err == nil {
 		rt.log.Warn().Str("tenant", t.name).Str("node", t.node.name).Str("to", t.target.name).
-			Msg("a move was interrupted: the tenant goes on where it was; move it again, or to where it is to cancel")
+			Msg("a move was interrupted: the tenant is served where it was; move it again, or move it to where it is to cancel")
 	}
 	return err
 }
 
-// repairCopies deletes the copies a row names, and says so in the directory.
+// repairCopies deletes the copies that a row names, and records that in the directory.
 func (rt *Router) repairCopies(ctx context.Context, t *tenant) error {
 	left, failed := rt.clearCopies(ctx, t.leftovers(), t.name)
 	if failed != nil {
@@ -196,8 +197,8 @@ func (rt *Router) repairCopies(ctx context.Context, t *tenant) error {
 	return rt.dir.change(t, &tenant{name: t.name, node: t.node, state: active, stale: left})
 }
 
-// clearCopies deletes a tenant's leftovers. It returns those it could not delete, and why. A node that is recorded no
-// more is as good as cleared.
+// clearCopies deletes a tenant's leftovers. It returns those it could not delete, and why. Those on a node that is no longer
+// recorded are dropped.
 func (rt *Router) clearCopies(ctx context.Context, list []leftover, tenant string) (left []leftover, err error) {
 	for _, l := range list {
 		n := rt.dir.node(l.node)
@@ -211,8 +212,8 @@ func (rt *Router) clearCopies(ctx context.Context, list []leftover, tenant strin
 	return left, err
 }
 
-// clearCopy deletes a leftover, and makes sure that none comes that was sent and has not arrived. Any other copy is
-// somebody's doing, and stays.
+// clearCopy deletes a leftover, and fences it, so that one that was sent and has not arrived is refused. Any other copy was
+// made by an operator, and is kept.
 func (rt *Router) clearCopy(ctx context.Context, c copyOn, l leftover) error {
 	if err := c.fence(ctx); err != nil {
 		return err
@@ -225,9 +226,9 @@ func (rt *Router) clearCopy(ctx context.Context, c copyOn, l leftover) error {
 		if err != nil {
 			return nil, err
 		}
-		if live || !l.marks(s) {
+		if live || !l.matches(s) {
 			rt.log.Error().Str("tenant", c.tenant).Str("node", c.api.name).
-				Msg("a node holds a copy of a tenant that is elsewhere, and the copy is not one that the router has made or replaced: it is left alone; delete it there by hand once it is sure not to be the only one, as where one node is recorded under two names")
+				Msg("a node holds a copy of a tenant that is served elsewhere, and the router has not made or replaced that copy: it is kept; delete it there by hand, but first make sure that it is not the only one, as it is if one node is recorded under two names")
 			return nil, nil
 		}
 		return c.remove(ctx, s), nil
@@ -235,9 +236,9 @@ func (rt *Router) clearCopy(ctx context.Context, c copyOn, l leftover) error {
 	return err
 }
 
-// isLive reports whether a copy that was found to be like s is the very one that requests are routed to, because one
-// node is recorded under two names. Then both names show one revision, which no two nodes share; and where it changed
-// after s was read, s cannot be acted on.
+// isLive reports whether a copy in state s is the one that requests are routed to, because one node is recorded under two
+// names. Then both names show the same revision, which no two nodes share. If the copy changed after s was read, a change
+// that names s is refused.
 func (rt *Router) isLive(ctx context.Context, c copyOn, s copyState) (bool, error) {
 	t := rt.dir.tenants.find(c.tenant)
 	if !t.routed() {

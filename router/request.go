@@ -9,22 +9,22 @@ import (
 	"fenec/internal/http1"
 )
 
-// maxWait bounds what a request may add to the time a node is allowed to keep silent. Nodes cut longer waits.
+// maxWait bounds what a request may add to the time that a node may stay silent. Nodes shorten longer waits.
 const maxWait = 60 * time.Second
 
-// afterWait is how long a node holds a read for its position where the request does not say.
+// afterWait is how long a node holds a read for its position if the request has no Fenec-Wait.
 const afterWait = 5 * time.Second
 
-// appendRequest appends a request as a node gets it: the line and the headers as they came, less those that end here,
-// a length where the body came in chunks, the request's id where the client gave it none, and the router's mark. What is
-// added fits http1.RouterRoom. The body is not part of it.
+// appendRequest appends the head of a request to a node: the line and the headers as they came, without those that are not
+// forwarded, a length if the body came in chunks, the request's id if the client sent none, and the router's mark. What is
+// added fits http1.RouterRoom.
 func appendRequest(dst []byte, r *http1.Request, hops bool, l *link, body int) []byte {
 	dst = append(dst, r.Method...)
 	dst = append(dst, ' ')
 	dst = append(dst, r.Target...)
 	dst = append(dst, " HTTP/1.1\r\n"...)
 	dst = appendLines(dst, r.Head, r.Headers, hops)
-	if r.Get("Host") == nil { // HTTP/1.0 has requests without one, 1.1 has not
+	if r.Get("Host") == nil { // HTTP/1.0 allows requests without one, 1.1 does not
 		dst = append(dst, "Host: "...)
 		dst = append(dst, l.host...)
 		dst = append(dst, '\r', '\n')
@@ -45,7 +45,7 @@ func appendRequest(dst []byte, r *http1.Request, hops bool, l *link, body int) [
 	return append(dst, '\r', '\n')
 }
 
-// repeatable reports whether running a request twice is harmless, so that one whose answer was lost may go again.
+// repeatable reports whether running a request twice is harmless, so that one whose answer was lost may be sent again.
 func repeatable(r *http1.Request) bool {
 	switch r.Method {
 	case "GET", "HEAD", "OPTIONS":
@@ -54,8 +54,8 @@ func repeatable(r *http1.Request) bool {
 	return len(r.Get("Idempotency-Key")) > 0
 }
 
-// waits is how long a request asks its node to hold it: Fenec-Wait, what a Fenec-After without one waits, or wait in the
-// query.
+// waits returns how long a request asks its node to hold it: Fenec-Wait, afterWait for a Fenec-After without one, or wait in
+// the query.
 func waits(r *http1.Request) time.Duration {
 	text := r.Get("Fenec-Wait")
 	wait := parseWait(text)
@@ -72,7 +72,7 @@ func waits(r *http1.Request) time.Duration {
 	return min(wait, maxWait)
 }
 
-// parseWait reads a wait: a number of milliseconds or one of Go's durations. What is neither is none; the node says so.
+// parseWait parses a wait: a number of milliseconds or a duration of Go. Anything else is 0; the node reports the error.
 func parseWait(text []byte) time.Duration {
 	if len(text) == 0 {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"fenec/internal/http1"
 )
 
-// shard answers /_shard/: what the cluster is made of, and every change of it.
+// shard answers /_shard/: the cluster's nodes and tenants, and changes of them.
 func (rt *Router) shard(r *http1.Request, path []string) http1.Answer {
 	if !rt.authorized(r) {
 		return unauthorized()
@@ -64,7 +64,7 @@ func (rt *Router) shardTenant(r *http1.Request, name string, rest []string) http
 	return noRoute()
 }
 
-func noRoute() http1.Answer { return http1.ErrorAnswer(404, "there is no such route under /_shard/") }
+func noRoute() http1.Answer { return http1.ErrorAnswer(404, "no such route under /_shard/") }
 
 func later(what string) http1.Answer {
 	return http1.ErrorAnswer(501, what+" comes with a later version")
@@ -77,7 +77,7 @@ func badName(what, name string) http1.Answer {
 	return http1.ErrorAnswer(400, "a "+what+"'s name is 1 to 64 of a-z, 0-9, _ and -, got "+name)
 }
 
-// shownTenant is a tenant as the listings tell it.
+// shownTenant is a tenant in listings.
 type shownTenant struct {
 	Name  string `json:"name"`
 	Node  string `json:"node"`
@@ -105,7 +105,7 @@ func (rt *Router) showTenant(name string) http1.Answer {
 	return jsonAnswer(200, t.show())
 }
 
-// shownNode is a node as the listing tells it; its token never is. DiskBytes is null where the node does not say.
+// shownNode is a node in the listing, without its token. DiskBytes is null if the node does not report it.
 type shownNode struct {
 	Name      string `json:"name"`
 	Addr      string `json:"addr"`
@@ -126,7 +126,7 @@ func (rt *Router) listNodes() http1.Answer {
 	return jsonAnswer(200, list)
 }
 
-// askStats asks nodes what they hold, all at once. A node that does not say is nil.
+// askStats asks the nodes for their statistics concurrently. It returns nil for a node that does not answer.
 func (rt *Router) askStats(nodes []*node) []*nodeStats {
 	stats := make([]*nodeStats, len(nodes))
 	var asked sync.WaitGroup
@@ -134,7 +134,7 @@ func (rt *Router) askStats(nodes []*node) []*nodeStats {
 		asked.Go(func() {
 			s, err := n.api().stats(rt.ctx)
 			if err != nil {
-				rt.log.Warn().Str("node", n.name).Err(err).Msg("a node does not say what it holds")
+				rt.log.Warn().Str("node", n.name).Err(err).Msg("a node does not report its statistics")
 				return
 			}
 			stats[i] = &s
@@ -156,11 +156,11 @@ func (rt *Router) putNode(r *http1.Request, name string) http1.Answer {
 	}
 	switch {
 	case wanted.Standby != nil:
-		return later("a node that stands by for another")
+		return later("a standby of another node")
 	case wanted.Region != nil:
 		return later("a node's region")
 	case wanted.Addr == "" || wanted.Token == "":
-		return http1.ErrorAnswer(400, "a node wants its addr and its admin token: {\"addr\": \"127.0.0.1:8081\", \"token\": \"...\"}")
+		return http1.ErrorAnswer(400, "a node requires addr and token, its admin token: {\"addr\": \"127.0.0.1:8081\", \"token\": \"...\"}")
 	}
 	l, err := newLink(wanted.Addr, wanted.Token, &rt.transport)
 	if err != nil {
@@ -181,7 +181,7 @@ func (rt *Router) putNode(r *http1.Request, name string) http1.Answer {
 		return answerError(err)
 	}
 	rt.log.Info().Bytes("request", r.ID).Str("node", name).Str("addr", wanted.Addr).Bool("new", made).Msg("a node is recorded")
-	rt.repairer.wake() // what was owed to it can be done now
+	rt.repairer.wake() // repairs that wait for it can be done now
 	status := 200
 	if made {
 		status = 201
@@ -206,8 +206,8 @@ func (rt *Router) deleteNode(r *http1.Request, name string) http1.Answer {
 		return answerError(err)
 	}
 	rt.log.Info().Bytes("request", r.ID).Str("node", name).Msg("a node is removed")
-	rt.repairer.wake() // what was owed to it is owed no more
+	rt.repairer.wake() // repairs on it are no longer needed
 	return http1.Answer{Status: 204}
 }
 
-func noNode(name string) http1.Answer { return http1.ErrorAnswer(404, "there is no node "+name) }
+func noNode(name string) http1.Answer { return http1.ErrorAnswer(404, "no node "+name) }

@@ -12,15 +12,15 @@ var (
 	errStopping   = errors.New("the router is stopping")
 )
 
-// watch ends an exchange with a node as soon as nobody waits for it any more: its client has left, or the router stops
-// and the exchange is one that asked to be held. The connection to the node is aborted, which the node sees at once.
+// watch ends an exchange with a node as soon as no client waits for it: the client has disconnected, or the router stops
+// and the exchange asked to be held. The connection to the node is aborted, which the node sees at once.
 type watch struct {
 	mu   sync.Mutex
-	wire *wire // the exchange's connection; nil before it has one and once it has let go of it
+	wire *wire // the exchange's connection; nil before it has one and after it has released it
 	why  error
 }
 
-// newWatch watches the client of a request until the request has ended.
+// newWatch watches the client of a request until the request ends.
 func newWatch(r *http1.Request) *watch {
 	wa := &watch{}
 	r.Watch(func() { wa.end(errClientGone) })
@@ -40,8 +40,8 @@ func (wa *watch) end(why error) {
 	}
 }
 
-// over has the exchange go on over a connection, nil for none from now on. It reports whether the exchange goes on; where
-// it does not, the connection is of no more use.
+// over sets the exchange's connection, nil for none. It reports whether the exchange continues; if not, the connection has
+// been aborted.
 func (wa *watch) over(w *wire) bool {
 	wa.mu.Lock()
 	defer wa.mu.Unlock()
@@ -58,7 +58,7 @@ func (wa *watch) ended() error {
 	return wa.why
 }
 
-// held is the watches on exchanges that may take as long as they like, which a router that stops ends.
+// held holds the watches on exchanges without a time limit, which end when the router stops.
 type held struct {
 	mu      sync.Mutex
 	stopped bool
@@ -84,7 +84,7 @@ func (h *held) remove(wa *watch) {
 	delete(h.open, wa)
 }
 
-// stop ends them all, and those to come.
+// stop ends them all, and those added later.
 func (h *held) stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
