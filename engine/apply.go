@@ -7,12 +7,12 @@ import (
 	"fenec/engine/wal"
 )
 
-// apply changes the state by one operation, and nothing else does: neither a statement, which encodes what it does as
-// operations first, nor a file being replayed, nor a record that another copy wrote.
+// apply changes the state by one operation. It is the only code that does: a statement encodes its changes as operations
+// first, and replay and Follow decode them.
 //
-// t is the collection that o names, nil if there is none, and segment is where the bytes of o are. Indexes that are built
-// follow. What puts the operation back is added to undo, unless that is nil. An operation that does not fit the state is
-// fail.Damaged and changes nothing.
+// t is the collection that o names, or nil if it is unknown, and segment is the one that holds the bytes of o. Built
+// indexes are updated. How to undo the operation is added to undo, unless that is nil. An operation that does not fit the
+// state fails with fail.Damaged and changes nothing.
 func (db *DB) apply(o *operation, t *table, segment int, undo *undoLog) error {
 	switch {
 	case o.Op == opHead:
@@ -20,7 +20,7 @@ func (db *DB) apply(o *operation, t *table, segment int, undo *undoLog) error {
 	case o.Op == opCreate:
 		return db.applyCreate(o, undo)
 	case t == nil:
-		return fail.New(fail.Damaged, "operation %d names collection number %d, which there is not", o.Op, o.Table)
+		return fail.New(fail.Damaged, "operation %d names the unknown collection number %d", o.Op, o.Table)
 	}
 	switch o.Op {
 	case opPut:
@@ -51,10 +51,10 @@ func (db *DB) apply(o *operation, t *table, segment int, undo *undoLog) error {
 			return fail.New(fail.Damaged, "collection %s gets the schema of %s", t.schema.Name, o.Schema.Name)
 		}
 		before := t.schema
-		t.follow(o.Schema)
+		t.setSchema(o.Schema)
 		db.version++
 		undo.schema(func() {
-			t.follow(before)
+			t.setSchema(before)
 			db.version++
 		})
 	case opDrop:
@@ -94,8 +94,8 @@ func (db *DB) applyCreate(o *operation, undo *undoLog) error {
 	return nil
 }
 
-// applyRecord applies a record of a file or an image, which lies in data[from:to], the bytes of segment. Nothing is put
-// back after an error.
+// applyRecord applies a record of a file or an image, data[from:to], which are bytes of segment. It undoes nothing after
+// an error.
 func (db *DB) applyRecord(kind wal.Kind, data []byte, from, to, segment int) error {
 	if kind != wal.Block {
 		_, err := db.applyAll(data, from, to, segment, nil)

@@ -102,10 +102,10 @@ func (db *DB) runAllLocked(ctx context.Context, now time.Time, parsed []*stateme
 	return results, len(sts), nil
 }
 
-// MaxBatchAnswer bounds the bytes of the answers of a batch together, which are held until the last statement has run.
+// MaxBatchAnswer bounds the total bytes of the answers of a batch, which are held until the last statement has run.
 const MaxBatchAnswer = 64 << 20
 
-// ofBatch is the error of a statement as that of its batch.
+// ofBatch turns the error of a statement into that of its batch.
 func ofBatch(err error) error {
 	if errors.Is(err, query.ErrLongAnswer) {
 		return fail.New(fail.TooLarge, "the answers of the batch are over %d MiB together: send the statements that read one by one", MaxBatchAnswer>>20)

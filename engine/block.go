@@ -8,29 +8,29 @@ import (
 	"fenec/engine/wal"
 )
 
-// What a record holds. An image's records hold operations alone, its first the head; a block's begin with the change
-// number it leaves the database at and the time it landed (epoch milliseconds), 8 bytes each, and each of its
+// The payload of a record. An image's records hold only operations, the first of which is the head. A block's record
+// begins with the change number after the block and the time it landed (epoch milliseconds), 8 bytes each. Each of its
 // operations is one change.
 const (
 	opHead   = 1 // the counters an image begins with: see head
-	opCreate = 2 // table number, schema: a collection begins
+	opCreate = 2 // table number, schema: creates a collection
 	opDrop   = 3 // table number
-	opSchema = 4 // table number, schema: a collection's schema from here on
+	opSchema = 4 // table number, schema: the new schema of a collection
 	opPut    = 5 // table number, document
 	opDelete = 6 // table number, id
-	opNext   = 7 // table number, the next id to hand out
+	opNext   = 7 // table number, the next id to assign
 
-	// maxTables bounds the table numbers there can be.
+	// maxTables bounds the table numbers.
 	maxTables = 1 << 48
 
 	blockHead  = 16
 	recordHead = wal.HeaderSize + blockHead
 )
 
-// head is what an image says of the database beside its documents.
+// head is what an image holds of the database besides its documents.
 type head struct {
 	Seq     uint64
-	Tables  uint64 // the last table number handed out
+	Tables  uint64 // the last table number assigned
 	History history
 	Left    []branch // the histories that one forked from
 }
@@ -63,7 +63,7 @@ func appendNumbers(dst []byte, op byte, number, n uint64) []byte {
 	return binary.AppendUvarint(dst, n)
 }
 
-// operation is one decoded operation of a record. Which fields mean something is the op's.
+// operation is one decoded operation of a record. Op determines which fields are set.
 type operation struct {
 	Op     byte
 	Table  uint64
@@ -74,8 +74,8 @@ type operation struct {
 	Head   head
 }
 
-// operations calls fn with each operation of data[from:to], one at a time in the same struct. Bytes that are no
-// operation are fail.Damaged.
+// operations calls fn with each operation of data[from:to], one at a time in the same struct. It fails with fail.Damaged
+// on bytes that are no operation.
 func operations(data []byte, from, to int, fn func(o *operation) error) error {
 	var o operation
 	for at := from; at < to; {
@@ -103,7 +103,7 @@ func (o *operation) decode(data []byte, at int) (next int, err error) {
 		return 0, errCut(o.Op)
 	}
 	if number == 0 || number > maxTables {
-		return 0, fail.New(fail.Damaged, "operation %d names collection number %d, which cannot be", o.Op, number)
+		return 0, fail.New(fail.Damaged, "operation %d names collection number %d: expected 1 to %d", o.Op, number, uint64(maxTables))
 	}
 	o.Table = number
 	at += n
@@ -168,14 +168,14 @@ func (o *operation) decodeHead(data []byte, at int) (next int, err error) {
 
 func errCut(op byte) error { return fail.New(fail.Damaged, "operation %d is cut short", op) }
 
-func errID(id int64) error { return fail.New(fail.Damaged, "%d is no id", id) }
+func errID(id int64) error { return fail.New(fail.Damaged, "invalid document id %d", id) }
 
-// replay is one record of the file becoming memory, for each in order. data, which holds the record, is the segment
-// that the one before lies in, perhaps longer by now, or the next.
+// replay applies one record of the file that is being opened. It is called for each record in order. data, which holds
+// the record, is the segment of the record before, perhaps longer by now, or the next segment.
 func (db *DB) replay(kind wal.Kind, data []byte, from, to int) error {
 	if kind == wal.Derived {
 		if err := db.keep(data[from:to]); err != nil {
-			db.opts.Log.Warn().Err(err).Msg("what is derived is made again")
+			db.opts.Log.Warn().Err(err).Msg("derived state in the file is unusable and is rebuilt from the documents")
 		}
 		return nil
 	}

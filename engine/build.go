@@ -13,13 +13,13 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// view is a table as it stood at one moment. The bytes it names never change, so it is read without a lock.
+// view is a snapshot of a table. Its bytes never change, so it is read without a lock.
 type view struct {
 	memory memory
 	ids    *index.IDs
 }
 
-// view is the table as it stands in m, a snapshot of the memory. It needs the database's lock, shared or not.
+// view returns the table as of now; m is a snapshot of the memory. It needs the database's lock, shared or not.
 func (t *table) view(m memory) view { return view{memory: m, ids: t.ids.Clone()} }
 
 func (v *view) get(id int64) doc.Document {
@@ -30,19 +30,19 @@ func (v *view) get(id int64) doc.Document {
 	return v.memory.document(ref)
 }
 
-// building is an index made beside the database: from a view, unlocked, while the table's writes leave word of the
-// ids they change; the statement that declares the index then only catches up with those.
+// building is an index that is built while the database runs: from a view, without a lock, while writes to the table
+// record the ids they change. The statement that declares the index then only applies those changes.
 type building struct {
 	index   *derived
 	view    view
 	ttl     *doc.Field  // of the view
-	now     time.Time   // when its documents were judged, those left out whose time was over then
-	live    atomic.Bool // values are read from the table, no more from the view
+	now     time.Time   // when its documents were checked; the expired ones were left out
+	live    atomic.Bool // values are read from the table, no longer from the view
 	changed []int64     // guarded by the database's lock
 }
 
-// watch has the table of the index that s is about to declare leave word of its changes. It is nil for any other
-// statement, and where s will be refused or find the index there.
+// watch starts to record the changes of the table on which s is about to declare an index. It returns nil for any other
+// statement, and if s will be refused or the index exists.
 func (db *DB) watch(s *statement) *building {
 	create, ok := s.tree.(*syntax.CreateIndex)
 	if !ok {
@@ -61,14 +61,14 @@ func (db *DB) watch(s *statement) *building {
 	return t.watch(t.newDerived(on, create.Index))
 }
 
-// watch has t leave word of its changes for x, which is to be built beside it. It needs the exclusive lock.
+// watch starts to record the changes of t for x, which is to be built. It needs the exclusive lock.
 func (t *table) watch(x *derived) *building {
 	b := &building{index: x}
 	t.watchers = append(t.watchers, b)
 	return b
 }
 
-// prepare builds the index b, nil for none.
+// prepare builds the index b, which may be nil.
 func (db *DB) prepare(env *query.Env, b *building) error {
 	if b == nil || !db.look(b) {
 		return nil
@@ -77,8 +77,8 @@ func (db *DB) prepare(env *query.Env, b *building) error {
 	return b.build(env)
 }
 
-// look takes the view b is built from. It is false where the collection was dropped since the watch began: its ids no
-// longer follow the memory.
+// look takes the view that b is built from. It returns false if the collection was dropped since the watch began: its ids
+// no longer match the memory.
 func (db *DB) look(b *building) bool {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
@@ -97,7 +97,7 @@ func (db *DB) unwatch(b *building) {
 	db.mu.Lock()
 	t := b.index.table
 	t.watchers = slices.DeleteFunc(t.watchers, func(w *building) bool { return w == b })
-	b.changed = nil // what looks up values for the index holds on to b
+	b.changed = nil // the index's lookup of values keeps b alive
 	db.mu.Unlock()
 }
 
@@ -112,7 +112,7 @@ func (b *building) build(env *query.Env) error {
 	})
 	x.state.Store(&s)
 	n, of := 0, b.view.ids.Len()
-	ctx := env.Ctx // env itself stays with its statement
+	ctx := env.Ctx // so that env does not escape to the closure
 	stopped := func() error { return x.stopped(ctx, n, of, documentsRead) }
 	var err error
 	s.fill(of, func(add func(v doc.Value, id int64)) {
@@ -131,19 +131,19 @@ func (b *building) build(env *query.Env) error {
 	}
 	if err == nil && x.index.Kind == doc.IndexUnique {
 		b.now = env.Now
-		err = x.distinct(ctx, there(b.view.get, b.ttl, b.now), b.view.ids)
+		err = x.distinct(ctx, unexpired(b.view.get, b.ttl, b.now), b.view.ids)
 	}
 	return err
 }
 
-// checkEvery is how many documents are looked at between two looks at a context.
+// checkEvery is how many documents are read between two checks of a context.
 const checkEvery = 4096
 
-// documentsRead is what the first part of building an index does.
+// documentsRead names the first phase of building an index, for the message of a timeout.
 const documentsRead = "documents read"
 
-// stopped is why the index of x, of which n of so many are done, is not to be built to its end; nil where it is. It takes the
-// database's lock.
+// stopped returns why the building of x, of which n of so many are done, has to stop, or nil. It takes the database's
+// lock.
 func (x *derived) stopped(ctx context.Context, n, of int, done string) error {
 	if err := x.table.db.Writable(); err != nil {
 		return err
@@ -151,32 +151,33 @@ func (x *derived) stopped(ctx context.Context, n, of int, done string) error {
 	return x.late(ctx, n, of, done)
 }
 
-// late is stopped by the context alone.
+// late is stopped that checks only the context.
 func (x *derived) late(ctx context.Context, n, of int, done string) error {
 	return query.Stopped(ctx, "building the index %s on %s of %s, %s of %s %s",
 		x.index.Kind, x.on, x.collection, query.Thousands(min(n, of)), query.Thousands(of), done)
 }
 
-// declares tells that b is the index of that declaration.
+// declares reports whether b is the index of that declaration.
 func (b *building) declares(t *table, on string, declared doc.Index) bool {
 	x := t.newDerived(on, declared)
 	return b.index.table == t && x != nil && b.index.same(x)
 }
 
-// distinctChanges refuses where a document changed meanwhile shares a unique value; the view's were judged already.
+// distinctChanges fails if a document that changed during the build shares a unique value. The view's documents have been
+// checked already.
 func (b *building) distinctChanges(now time.Time) error {
-	get := b.index.table.lookAt(now)
+	get := b.index.table.liveAt(now)
 	for _, id := range b.changed {
-		if err := b.index.alone(get, id); err != nil {
+		if err := b.index.checkUnique(get, id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// catchUp makes the index one of the table as it is now. It needs the exclusive lock.
+// catchUp applies the recorded changes to the index. It needs the exclusive lock.
 func (b *building) catchUp() {
-	s := b.index.there()
+	s := b.index.ifBuilt()
 	slices.Sort(b.changed)
 	b.changed = slices.Compact(b.changed)
 	for _, id := range b.changed {

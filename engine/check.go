@@ -14,18 +14,18 @@ import (
 type Report struct {
 	wal.Report
 	Seq         uint64
-	Collections []CollectionInfo // what can be read of them
-	// Lost are documents that can be read but whose collection cannot: its schema was in a damaged record.
+	Collections []CollectionInfo // those whose schema can be read
+	// Lost counts documents that can be read but whose collection cannot: its schema was in a damaged record.
 	Lost int
-	// Problems are what is wrong with records whose own checks hold, in the order of the file.
+	// Problems lists faults of records whose checksums are right, in the order of the file.
 	Problems []string
 }
 
-// Sound tells that the whole file can be read. A record cut short at the end is what a crash leaves and is sound.
+// Sound reports whether the whole file can be read. A record cut short at the end is what a crash leaves and is sound.
 func (r *Report) Sound() bool { return len(r.Damage) == 0 && len(r.Problems) == 0 }
 
-// Check reads the file at path past whatever is damaged in it and says what it found. It changes nothing; where
-// salvage is not empty, what can be read is written to a new file there.
+// Check reads the file at path, skips what is damaged and returns a report. It does not change the file. If salvage is
+// not empty, what can be read is written to a new file of that path.
 func Check(fs vfs.FS, path, salvage string) (Report, error) {
 	o := Options{FS: fs}.withDefaults()
 	c := checker{db: newDB(path, o)}
@@ -48,19 +48,19 @@ func Check(fs vfs.FS, path, salvage string) (Report, error) {
 	return c.report, c.salvage(salvage)
 }
 
-// checker builds what it can of a database from records some of which are missing.
+// checker builds as much of a database as it can from records, some of which may be missing.
 type checker struct {
 	db     *DB
 	first  int64  // offset of the first record, where the one segment of the memory begins
 	broken bool   // something is missing from what was read so far
-	whole  uint64 // the last change before which nothing is missing, where broken
+	whole  uint64 // if broken, the last change before which nothing is missing
 	report Report
 }
 
 // maxProblems bounds what a report lists.
 const maxProblems = 100
 
-// problem is one with what the documents are made of.
+// problem adds a problem to the report.
 func (c *checker) problem(offset int64, format string, args ...any) {
 	c.breaks()
 	c.mention(offset, format, args...)
@@ -72,14 +72,14 @@ func (c *checker) mention(offset int64, format string, args ...any) {
 	}
 }
 
-// breaks notes that something is missing from here on.
+// breaks records that something is missing from here on.
 func (c *checker) breaks() {
 	if !c.broken {
 		c.broken, c.whole = true, c.db.seq
 	}
 }
 
-// visit takes in one record; a damaged one is in the report of the log already.
+// visit processes one record. The log has already reported a damaged one.
 func (c *checker) visit(offset int64, kind wal.Kind, payload []byte, err error) {
 	switch {
 	case err != nil:
@@ -94,7 +94,7 @@ func (c *checker) visit(offset int64, kind wal.Kind, payload []byte, err error) 
 		return
 	case kind == wal.Fork:
 		if c.broken && len(payload) == forkSize {
-			c.db.seq = binary.LittleEndian.Uint64(payload) // which counts what is missing
+			c.db.seq = binary.LittleEndian.Uint64(payload) // it also counts the missing changes
 		}
 		if err := c.db.replayFork(payload); err != nil {
 			c.problem(offset, "%s", err)
@@ -127,8 +127,8 @@ func (c *checker) visit(offset int64, kind wal.Kind, payload []byte, err error) 
 	}
 }
 
-// place is where in the memory payload lies. The payloads are parts of one slice, which is one segment: a file may have
-// more records than there can be segments.
+// place returns where in the memory payload lies. The payloads are parts of one slice, which is one segment: a file may
+// have more records than the memory can have segments.
 func (c *checker) place(offset int64, payload []byte) (segment, at int) {
 	m := &c.db.memory
 	if len(m.segments) == 0 {
@@ -142,7 +142,7 @@ func (c *checker) place(offset int64, payload []byte) (segment, at int) {
 func (c *checker) take(o *operation, segment int) error {
 	t := c.db.numbers[o.Table]
 	switch {
-	case t == nil && !c.broken: // apply says what is wrong with it
+	case t == nil && !c.broken: // apply returns the error
 	case o.Op == opPut && t == nil:
 		c.report.Lost++
 		return nil
@@ -153,7 +153,7 @@ func (c *checker) take(o *operation, segment int) error {
 	case o.Op == opCreate && t == nil:
 		c.supersede(o.Schema.Name)
 	case o.Op == opSchema && t == nil:
-		// The schema tells as much as the lost beginning of the collection did.
+		// The schema holds as much as the lost creation of the collection did.
 		c.supersede(o.Schema.Name)
 		c.db.addTable(o.Table, o.Schema)
 		return nil
@@ -163,15 +163,15 @@ func (c *checker) take(o *operation, segment int) error {
 	return c.db.apply(o, t, segment, nil)
 }
 
-// supersede lets the collection go that has the name another begins with: its end was in a damaged record.
+// supersede removes the collection that has the name of one being created: its drop was in a damaged record.
 func (c *checker) supersede(name string) {
 	if t := c.db.tables[name]; t != nil {
 		c.db.removeTable(t)
 	}
 }
 
-// salvage writes what was read to a new file. Where something is missing, the history forks there: who names a change
-// that may be among what is lost is told so, instead of being taken for up to date.
+// salvage writes what was read to a new file. If something is missing, the history forks there, so that a reader whose
+// cursor names a change that may be lost gets an error and is not taken for up to date.
 func (c *checker) salvage(path string) (err error) {
 	db := c.db
 	switch {

@@ -11,12 +11,12 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// ErrNothing is that a claim found nothing to write.
+// ErrNothing is returned by a claim that found nothing to write.
 var ErrNothing = errors.New("there is nothing to write")
 
-// Claim is a statement, or a batch, that is worth nothing until it writes: sets, dels and reads.
+// Claim is a statement or a batch of sets, dels and reads that waits until it has something to write.
 type Claim struct {
-	// Line is the same for claims of which one finds something to write exactly if the others do.
+	// Line names the queue of the claim. It is equal for claims that always find something to write at the same time.
 	Line string
 
 	parts []claimPart // of the sets and dels, and of the gets that require
@@ -27,9 +27,8 @@ type claimPart struct {
 	params    []doc.Value
 }
 
-// Claim reads statements as one that may wait until it writes something; nil where all of them read. Statements that
-// always write, and conditions of which it cannot be told when they come to hold, are fail.Invalid. A failure says at
-// which statement.
+// Claim parses statements as one claim. It returns nil if all of them only read. It fails with fail.Invalid on statements
+// that always write and on conditions whose changes cannot be foreseen. at is the index of the statement at fault.
 func (db *DB) Claim(sts []Statement) (c *Claim, at int, err error) {
 	c = &Claim{}
 	writes := false
@@ -55,9 +54,9 @@ func (db *DB) Claim(sts []Statement) (c *Claim, at int, err error) {
 	return c, 0, nil
 }
 
-// line is the claim's Line. Whether a single statement writes is up to its collection, condition, limit and require: what
-// it writes, in which order and what it returns have no part in that, so that workers which sign their claims stand in one
-// line. Of several statements one may read what another wrote, so all that they say counts.
+// line returns the claim's Line. Whether a single statement writes depends only on its collection, condition, limit and
+// require, not on what it writes, its order and what it returns. So workers that write their own names share one queue. In
+// a batch a statement may read what another wrote, so the whole text counts.
 func (c *Claim) line() string {
 	var line []byte
 	if len(c.parts) == 1 {
@@ -79,7 +78,7 @@ func (c *Claim) line() string {
 	return string(line)
 }
 
-// appendParam appends a parameter, so that others have other bytes.
+// appendParam appends a parameter in an encoding that differs for different values.
 func appendParam(dst []byte, v doc.Value) []byte {
 	dst = append(dst, byte(v.Kind))
 	dst = binary.AppendUvarint(dst, v.N)
@@ -100,15 +99,15 @@ func (db *DB) checkPart(p *claimPart) error {
 	return err
 }
 
-// waiting is what there is to know of a statement that waits, made once.
+// waiting is what a claim needs to know of a statement, computed once.
 type waiting struct {
 	line   string   // of a set or del: the collection, the condition, the limit and the require
 	params []int    // of those, from 1
-	timed  bool     // the time alone can make it find something
+	timed  bool     // the passing of time can make it find something
 	names  []string // of the collections whose changes matter
 }
 
-// wait is what there is to know of s as a statement that waits.
+// wait returns the waiting of s.
 func (s *statement) wait() *waiting {
 	w := s.waiting.Load()
 	if w == nil {
@@ -128,7 +127,7 @@ func newWaiting(tree syntax.Statement) *waiting {
 		return w
 	}
 	del := &syntax.Delete{}
-	switch st := tree.(type) { // what is neither is refused where its condition is read
+	switch st := tree.(type) { // checkPart refuses any other
 	case *syntax.Set:
 		del.Collection, del.Where, del.Limit, del.Require = st.Collection, st.Where, st.Limit, st.Require
 	case *syntax.Delete:
@@ -141,7 +140,7 @@ func newWaiting(tree syntax.Statement) *waiting {
 	return w
 }
 
-// note keeps what an expression of the statement says of it.
+// note records the parameters, collections and times that an expression of the statement uses.
 func (w *waiting) note(e syntax.Expr) {
 	switch e := e.(type) {
 	case *syntax.Param:
@@ -153,13 +152,13 @@ func (w *waiting) note(e syntax.Expr) {
 	}
 }
 
-// plannedDue is a query.Due and the schemas it was made for.
+// plannedDue is a query.Due and the version of the schemas it was made for.
 type plannedDue struct {
 	due     *query.Due
 	version uint64
 }
 
-// due is when a statement that waits may find something, planned for the schemas of r as they are, which the caller's lock keeps so.
+// due returns when s may find something, planned for the current schemas of r. The caller holds the database's lock.
 func (s *statement) due(r query.Reader) (*query.Due, error) {
 	version := r.SchemaVersion()
 	if p := s.plannedDue.Load(); p != nil && p.version == version {
@@ -173,7 +172,7 @@ func (s *statement) due(r query.Reader) (*query.Due, error) {
 	return due, nil
 }
 
-// claimedLocked judges the block of a claim that is about to land. It lands for nobody who has left.
+// claimedLocked checks the block of a claim that is about to land. It fails if the claim's context has ended.
 func (db *DB) claimedLocked(ctx context.Context) error {
 	if db.tx.changes == 0 {
 		return ErrNothing

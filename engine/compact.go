@@ -11,8 +11,8 @@ import (
 	"fenec/engine/wal"
 )
 
-// compactStatement runs `compact` and `compact C`. There is one file, so either rewrites it whole; naming a collection
-// checks that it is there.
+// compactStatement runs `compact` and `compact C`. A database is one file, so both rewrite it whole; `compact C` also
+// checks that the collection exists.
 func (db *DB) compactStatement(ctx context.Context, s *statement) (Result, error) {
 	if err := db.planCompact(s); err != nil {
 		return Result{}, err
@@ -40,20 +40,20 @@ func (db *DB) planCompact(s *statement) error {
 	return err
 }
 
-// Compact rewrites the file without what is dead in it: documents replaced and deleted, collections dropped, and what
-// documents hold of dropped fields; and graphs of vectors without most of the vectors that no document has any more. The
-// counters stay. It runs beside the database: the image is written from a view,
-// then what landed meanwhile is added, and writers wait only for the last of that and the rename.
+// Compact rewrites the file without what is dead in it: replaced and deleted documents, dropped collections and the values
+// of dropped fields. Graphs of vectors lose most of the vectors that no document has any more. The counters stay. Reads
+// and writes go on: the image is written from a view, then the blocks that landed meanwhile are added. Writers wait only
+// for the last of those and the rename.
 //
-// Beside the memory there is, the new one is in the heap until it takes the place of the old. What much less memory lets
-// go of goes back to the system before Compact returns. Compactions of one database wait for each other. One stops soon
-// after its context has ended or the database takes no more writes: because it closes, is frozen or its disk failed.
+// The heap holds the old and the new memory until the new one replaces the old. If much memory is freed, it is returned
+// to the system before Compact returns. Compactions of one database run one at a time. One stops soon after its context
+// has ended or the database accepts no more writes because it closes, is frozen or its disk failed.
 func (db *DB) Compact(ctx context.Context) error {
 	_, err := db.compactIf(ctx, func() bool { return true })
 	return err
 }
 
-// Compacted is what a compact did to the file: its bytes right before the new one took its place, and right after.
+// Compacted is the result of a compact: the bytes of the file right before the new one replaced it, and right after.
 type Compacted struct{ Before, After int64 }
 
 // CompactDue is Compact if a compact is still due once no other compaction is under way. It returns the zero Compacted if
@@ -86,7 +86,7 @@ func (db *DB) compact(ctx context.Context, wanted func() bool) (done Compacted, 
 	if err != nil {
 		return done, err
 	}
-	defer rw.Abort() // nothing once it is committed
+	defer rw.Abort() // does nothing after Commit
 	if err := db.renewGraphs(ctx); err != nil {
 		return done, err
 	}
@@ -97,7 +97,7 @@ func (db *DB) compact(ctx context.Context, wanted func() bool) (done Compacted, 
 	return c.sizes, err
 }
 
-// beginRewrite has Close wait for a rewrite, so that nothing touches the side file once the database is closed.
+// beginRewrite makes Close wait for a rewrite, so that nothing touches the side file once the database is closed.
 func (db *DB) beginRewrite() error {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
@@ -108,19 +108,19 @@ func (db *DB) beginRewrite() error {
 	return nil
 }
 
-// compaction is the file being rewritten and, in its imageWriter, the memory that will mirror it.
+// compaction writes the new file and, in its imageWriter, the memory that will mirror it.
 type compaction struct {
 	imageWriter
 	db      *DB
 	ctx     context.Context
 	rewrite *wal.Rewrite
 	synced  int64  // bytes of the new file when it was last synced
-	done    mark   // of the old memory: what is before it is in the new
+	done    mark   // a place in the old memory: all before it is in the new
 	seq     uint64 // the change that the new file is at
 	term    uint64 // of the history that the new file is in
 	blocked int    // segments of the new memory from this one on hold blocks, those before it the image
 	imaged  int64  // bytes of the image that are documents
-	beside  int64  // bytes of the blocks that landed meanwhile
+	beside  int64  // bytes of the blocks that landed during the compaction
 	graphs  []savedGraph
 	sizes   Compacted
 }
@@ -142,7 +142,7 @@ func (c *compaction) run() (err error) {
 			}
 		}()
 	}
-	// Each round adds what landed during the one before, so that little is left for the last, which keeps writers out.
+	// Each round adds what landed during the one before, so that little is left for the last, which blocks writers.
 	const rounds = 3
 	for range rounds {
 		if err := c.follow(); err != nil {
@@ -158,8 +158,8 @@ func (c *compaction) run() (err error) {
 	return c.swap()
 }
 
-// append adds a record to the new file, unless it is time to stop. Records are at most about a MiB but for large blocks,
-// so that is looked at often. The file is synced as it grows: there is never much to wait for.
+// append adds a record to the new file, unless the compaction has to stop. Records other than large blocks are at most
+// about a MiB, so this is checked often. The file is synced while it grows, so that a sync never takes long.
 func (c *compaction) append(kind wal.Kind, record []byte) error {
 	if err := c.db.storable(); err != nil {
 		return err
@@ -181,7 +181,7 @@ func (c *compaction) append(kind wal.Kind, record []byte) error {
 	return c.rewrite.Sync()
 }
 
-// saveGraphs adds the graphs of vectors as they are, behind the blocks they know of.
+// saveGraphs adds the current graphs of vectors, after the blocks whose vectors they hold.
 func (c *compaction) saveGraphs() error {
 	c.db.mu.RLock()
 	c.graphs = c.db.graphsLocked()
@@ -197,7 +197,7 @@ func (c *compaction) saveGraphs() error {
 	return nil
 }
 
-// snapshot is the state the image is of; what is staged from then on stands in memory behind c.done.
+// snapshot returns the state for the image. What is staged from then on is in memory after c.done.
 func (c *compaction) snapshot() (head, []tableView) {
 	c.db.mu.RLock()
 	defer c.db.mu.RUnlock()
@@ -214,7 +214,7 @@ func (c *compaction) follow() error {
 	from, to := c.done, db.memory.end()
 	segments := slices.Clone(db.memory.segments)
 	forks := db.forksLocked(c.term)
-	err := db.log.Err() // what is staged once the log has failed has no header to be read by
+	err := db.log.Err() // what is staged after the log has failed has no header and cannot be read
 	db.mu.RUnlock()
 	if err != nil {
 		return err
@@ -229,7 +229,7 @@ func (c *compaction) follow() error {
 	return err
 }
 
-// forks adds those of the forks that are at the change the new file is at, and returns the others.
+// forks adds the forks at the change the new file is at, and returns the others.
 func (c *compaction) forks(forks []fork) ([]fork, error) {
 	for len(forks) > 0 && forks[0].at == c.seq {
 		if err := c.append(wal.Fork, forks[0].record()); err != nil {
@@ -241,8 +241,8 @@ func (c *compaction) forks(forks []fork) ([]fork, error) {
 	return forks, nil
 }
 
-// blocks adds the blocks whose records stand in data, one behind the other, and the forks before them. It returns the
-// forks left.
+// blocks adds the blocks whose records follow each other in data, and the forks before them. It returns the remaining
+// forks.
 func (c *compaction) blocks(data []byte, forks []fork) (left []fork, err error) {
 	if len(data) == 0 {
 		return forks, nil
@@ -267,7 +267,7 @@ func (c *compaction) blocks(data []byte, forks []fork) (left []fork, err error) 
 	return forks, nil
 }
 
-// apply is one change landed meanwhile, on the new memory.
+// apply applies one change that landed during the compaction to the new memory.
 func (c *compaction) apply(o *operation, segment int) error {
 	switch o.Op {
 	case opCreate:
@@ -287,15 +287,15 @@ func (c *compaction) apply(o *operation, segment int) error {
 	return nil
 }
 
-// dead takes the document at ref, where there was one, off what is live of the table with that number.
+// dead subtracts the document at ref, if there was one, from the live bytes of the table with that number.
 func (c *compaction) dead(number, ref uint64, had bool) {
 	if had {
 		c.tables[number].live -= putSize(number, c.memory.document(ref))
 	}
 }
 
-// swap adds the last blocks, puts the new file in the place of the old and the new memory in the place of the old.
-// Writers wait for the disk here; readers only for the moment the memory changes.
+// swap adds the last blocks, then replaces the old file with the new one and the old memory with the new one. Writers wait
+// for the disk here; readers only while the memory is replaced.
 func (c *compaction) swap() error {
 	db := c.db
 	db.writer.Lock()
@@ -313,7 +313,8 @@ func (c *compaction) swap() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if err != nil {
-		// Where the new file has the name and may not keep it, the log has failed and tells so only at the next write.
+		// If the new file has the name but the rename may not be durable, the log has failed and reports it only on the next
+		// write.
 		db.failed = db.log.Err()
 		return err
 	}
@@ -329,10 +330,10 @@ func (c *compaction) swap() error {
 	}
 	c.sizes = Compacted{db.space.file, db.log.Size()}
 	db.space.file = c.sizes.After
-	// What died meanwhile another compact takes off: the blocks, less by how much what is live grew.
+	// What died during the compaction is left for the next one: the bytes of the blocks less the growth of what is live.
 	died := c.beside - (db.space.live - c.imaged)
 	db.space.rest = max(0, db.deadLocked(db.space.file)-died)
-	db.lookAgain()
+	db.recheckDead()
 	if db.opts.Feed != nil {
 		db.opts.Feed.Rewritten(c.memory.segments[c.blocked:])
 	}

@@ -12,17 +12,17 @@ import (
 // Consumer is one reader of the changes whose cursor the database keeps.
 type Consumer struct {
 	Name  string
-	Since uint64 // the change it has taken in everything up to
+	Since uint64 // the last change it has processed
 }
 
 const (
 	// MaxConsumers is how many consumers a database keeps.
 	MaxConsumers = 1000
-	// MaxConsumerName is how many characters the name of one has at most.
+	// MaxConsumerName is the most characters of a consumer's name.
 	MaxConsumerName = 128
 )
 
-// consumersName is the collection of the consumers: a document each.
+// consumersName is the collection of the consumers, one document each.
 const consumersName = "_consumers"
 
 // The slots of consumersName.
@@ -32,7 +32,7 @@ const (
 	consumerSlots
 )
 
-// consumerSchema is what consumersName is made with, as a first consumer comes.
+// consumerSchema is the schema of consumersName, which the first consumer creates.
 var consumerSchema = &doc.Schema{
 	Name: consumersName, Slots: consumerSlots,
 	Fields: []doc.Field{
@@ -57,7 +57,7 @@ func (db *DB) Consumers() ([]Consumer, error) {
 	return all, nil
 }
 
-// Consumer is the consumer of that name; fail.NotFound where there is none.
+// Consumer returns the consumer of that name. It fails with fail.NotFound if it does not exist.
 func (db *DB) Consumer(name string) (Consumer, error) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
@@ -71,8 +71,8 @@ func (db *DB) Consumer(name string) (Consumer, error) {
 	return c, nil
 }
 
-// SetConsumer puts a consumer's cursor where it says, making the consumer where there is none. It is a write as any,
-// under a key where o is not nil.
+// SetConsumer sets a consumer's cursor and creates the consumer if it does not exist. It is an ordinary write, under a key
+// if o is not nil.
 func (db *DB) SetConsumer(o *Once, c Consumer) (Result, *Kept, error) {
 	if err := checkConsumerName(c.Name); err != nil {
 		return Result{}, nil, err
@@ -102,7 +102,7 @@ func (db *DB) SetConsumer(o *Once, c Consumer) (Result, *Kept, error) {
 	})
 }
 
-// DeleteConsumer forgets a consumer; fail.NotFound where there is none.
+// DeleteConsumer deletes a consumer. It fails with fail.NotFound if it does not exist.
 func (db *DB) DeleteConsumer(o *Once, name string) (Result, *Kept, error) {
 	return db.writeOwn(o, func(x *tx) error {
 		id, _ := db.consumer(name)
@@ -113,7 +113,7 @@ func (db *DB) DeleteConsumer(o *Once, name string) (Result, *Kept, error) {
 	})
 }
 
-// writeOwn runs a write to a collection of the database's own.
+// writeOwn runs a write to an internal collection.
 func (db *DB) writeOwn(o *Once, own func(x *tx) error) (Result, *Kept, error) {
 	w := write{ctx: context.Background(), once: o, own: own}
 	kept, err := db.write(&w)
@@ -123,7 +123,7 @@ func (db *DB) writeOwn(o *Once, own func(x *tx) error) (Result, *Kept, error) {
 	return w.result, kept, nil
 }
 
-// consumer finds a consumer and the id of its document; 0 where there is none. It needs the lock, shared or not.
+// consumer returns a consumer and the id of its document, or 0 if it does not exist. It needs the lock, shared or not.
 func (db *DB) consumer(name string) (id int64, found Consumer) {
 	db.eachConsumer(func(at int64, c Consumer) bool {
 		if c.Name == name {

@@ -171,7 +171,7 @@ func TestWhenACompactIsNotDue(t *testing.T) {
 		}},
 		{"of a database that was frozen", 0.5, func(t *testing.T, db *DB) {
 			putBig(t, db, 1, 300)
-			db.space.look = math.MaxInt64 // it is not looked at
+			db.space.recheckAt = math.MaxInt64 // it is not looked at
 			mustExec(t, db, "del c where id > 0")
 			if _, err := db.Freeze(); err != nil {
 				t.Fatal(err)

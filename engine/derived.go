@@ -11,34 +11,34 @@ import (
 	"fenec/engine/doc"
 )
 
-// derived is one index of a table: nothing until a statement needs it, kept by every write from then on.
+// derived is one index of a table. It is built by the first statement that needs it and updated by every write after that.
 type derived struct {
 	table      *table
 	collection string // the table's name
 	on         string // what the schema calls the field or path, which a rename changes
 	index      doc.Index
 	slot       int
-	vector     doc.Type            // of the field; looked at where it holds vectors
+	vector     doc.Type            // of the field; used if it holds vectors
 	collate    collation.Collation // of the field
 	path       []string            // within the field, for an index on a path
 
 	mu    sync.Mutex // held while it is built
-	kept  keptGraphs // what the file has to build it of
+	kept  keptGraphs // the graphs in the file to build it from
 	state atomic.Pointer[builtIndex]
 }
 
-// builtIndex is an index that is there, of one of the kinds in kinds.go. It is changed under the database's exclusive
-// lock, or by whoever builds it before others can find it.
+// builtIndex is an index that is built, of one of the kinds in kinds.go. It is changed under the database's exclusive lock,
+// or by the goroutine that builds it before others can find it.
 type builtIndex interface {
-	// fill makes an empty index that of about n documents, for each of which each calls add.
+	// fill fills an empty index with about n documents; each calls add for every one of them.
 	fill(n int, each func(add func(v doc.Value, id int64)))
 	add(v doc.Value, id int64)
-	// remove takes out a document with the value it was added with.
+	// remove removes a document with the value it was added with.
 	remove(v doc.Value, id int64)
 	bytes() int64
 }
 
-// newDerived is an unbuilt index of t on a field or path, nil where t has no such field.
+// newDerived returns an unbuilt index of t on a field or path, or nil if t has no such field.
 func (t *table) newDerived(on string, declared doc.Index) *derived {
 	name, rest, isPath := strings.Cut(on, ".")
 	f := t.schema.Field(name)
@@ -52,8 +52,8 @@ func (t *table) newDerived(on string, declared doc.Index) *derived {
 	return x
 }
 
-// follow makes s the schema of t and t.derived what it declares, keeping what is built of the indexes that stay.
-func (t *table) follow(s *doc.Schema) {
+// setSchema makes s the schema of t and t.derived the indexes that it declares. Indexes that stay remain built.
+func (t *table) setSchema(s *doc.Schema) {
 	was := t.ttl
 	t.schema, t.ttl = s, s.TTL()
 	if was != nil && (t.ttl == nil || t.ttl.Slot != was.Slot) {
@@ -82,16 +82,16 @@ func (t *table) follow(s *doc.Schema) {
 	t.derived = declared
 }
 
-// forgetEnds tells the text indexes that no document has an end, or each another one.
+// forgetEnds resets the expiry times in the text indexes, after the ttl field was dropped or changed.
 func (t *table) forgetEnds() {
 	for _, x := range t.derived {
-		if s, ok := x.there().(textIndex); ok {
+		if s, ok := x.ifBuilt().(textIndex); ok {
 			s.ForgetEnds()
 		}
 	}
 }
 
-// like is the index of t that holds what x would; nil where there is none.
+// like returns the index of t that holds what x would, or nil.
 func (t *table) like(x *derived) *derived {
 	for _, had := range t.derived {
 		if had.same(x) {
@@ -101,13 +101,13 @@ func (t *table) like(x *derived) *derived {
 	return nil
 }
 
-// same tells that x and y hold the same of each document, whatever it is called. What a field holds never changes, nor
-// is its slot ever another's.
+// same reports whether x and y hold the same value of each document, whatever the field is called. The type of a field
+// never changes, and its slot is never reused.
 func (x *derived) same(y *derived) bool {
 	return x.index == y.index && x.slot == y.slot && slices.Equal(x.path, y.path)
 }
 
-// built is the index on a field or path, built now where it was not; nil where none is declared.
+// built returns the index on a field or path and builds it if needed. It returns nil if none is declared.
 func (t *table) built(on string) builtIndex {
 	if x := t.index(on); x != nil {
 		return x.built()
@@ -115,7 +115,7 @@ func (t *table) built(on string) builtIndex {
 	return nil
 }
 
-// Ready is query.Table.
+// Ready implements query.Table.
 func (t *table) Ready(ctx context.Context, on string) error {
 	if x := t.index(on); x != nil {
 		return x.ready(ctx)
@@ -132,7 +132,7 @@ func (t *table) index(on string) *derived {
 	return nil
 }
 
-// value is what the index holds of d.
+// value returns what the index holds of d.
 func (x *derived) value(d doc.Document) doc.Value {
 	raw := d.Field(x.slot)
 	if x.path != nil {
@@ -141,31 +141,31 @@ func (x *derived) value(d doc.Document) doc.Value {
 	return raw.Value()
 }
 
-// there is the index where it is built, and nil where no statement has needed it yet.
-func (x *derived) there() builtIndex {
+// ifBuilt returns the index if it is built, and nil if no statement has needed it yet.
+func (x *derived) ifBuilt() builtIndex {
 	if s := x.state.Load(); s != nil {
 		return *s
 	}
 	return nil
 }
 
-// built is the index, built now where it was not.
+// built returns the index and builds it if needed.
 func (x *derived) built() builtIndex {
 	if err := x.ready(context.Background()); err != nil {
-		panic(err) // that context has no end
+		panic(err) // that context never ends
 	}
-	return x.there()
+	return x.ifBuilt()
 }
 
-// ready builds the index where it was not, unless ctx ends. Readers that need it together wait for one of them to build
-// it; the caller holds the database's lock, shared or not.
+// ready builds the index if it is not built, unless ctx ends. If several readers need it, one builds it and the others
+// wait. The caller holds the database's lock, shared or not.
 func (x *derived) ready(ctx context.Context) error {
-	if x.there() != nil {
+	if x.ifBuilt() != nil {
 		return nil
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.there() != nil {
+	if x.ifBuilt() != nil {
 		return nil
 	}
 	s, err := x.build(ctx)
@@ -174,15 +174,15 @@ func (x *derived) ready(ctx context.Context) error {
 	}
 	x.state.Store(&s)
 	if x.index.Kind == doc.IndexHNSW {
-		x.table.db.linker.want() // which finds the graph only now
+		x.table.db.linker.want() // it can find the graph only now
 	}
 	return nil
 }
 
-// build makes the index of the documents as they are, of what the file keeps of it where that is of use.
+// build builds the index from the current documents, using the graph in the file if it is usable.
 func (x *derived) build(ctx context.Context) (builtIndex, error) {
 	n, of := 0, x.table.Len()
-	err := x.late(ctx, n, of, documentsRead) // perhaps it waited long for others who built it
+	err := x.late(ctx, n, of, documentsRead) // it may have waited long for another goroutine that built it
 	if err != nil {
 		return nil, err
 	}

@@ -1,44 +1,44 @@
-// Package engine is one tenant's database: one file, one writer at a time, many readers, everything held in memory and
-// queried in place.
+// Package engine implements one tenant's database: one file, one writer at a time, many readers. All data is held in
+// memory and queried in place.
 //
 // The file is a log (engine/wal) whose records are blocks of changes. The bytes on disk are the bytes read: the heap
 // holds the same records in large segments without pointers (memory), and a collection finds its documents in them by
-// id (table). Indexes are derived from the documents, built by the first statement that needs one and kept by every
-// write after it, so they can lose nothing.
+// id (table). Indexes are derived from the documents. The first statement that needs an index builds it, and every write
+// after that updates it, so an index cannot lose data.
 //
-// A write runs under the exclusive lock, changes the memory as it goes with a record of how to put it back, and at its
-// end stages one record, which fixes its place in the file. Writing and syncing that record happens outside the lock,
-// together with whatever else is waiting; only then is the write answered.
+// A write runs under the exclusive lock. It changes the memory directly and records how to undo each change. At its end
+// it stages one record, which fixes its place in the file. The record is written and synced outside the lock, in a group
+// with other waiting records. The write returns after that.
 //
-// A document whose ttl is over at a statement's time is left out by that statement, whatever it asks, and stays in the
-// file until Expire, which whoever owns the database calls now and then, deletes it.
+// A statement ignores documents whose ttl has expired at the statement's time. They stay in the file until Expire, which
+// the owner of the database calls periodically, deletes them.
 //
-// Collections whose names begin with _ are the database's own, rows and changes like any other, which no statement finds
-// and nothing lists. There are two: _idempotency, what was answered to writes under a key (Once), and _consumers, the
-// cursors of those who read the changes (Consumer).
+// Collections whose names begin with _ are internal. Their rows and changes are like any other, but no statement finds
+// them and nothing lists them. There are two: _idempotency holds the answers to writes under a key (Once), and _consumers
+// the cursors of readers of the changes (Consumer).
 //
-// A Feed, where there is one, is told of every block as it lands and of what is synced: engine/feed keeps the changes.
+// An optional Feed is notified of every block when it lands and of every sync; engine/feed keeps the changes.
 //
-// Of the derived state only the graphs of vectors are kept in the file, in records that count as no change and without
-// which it says the same (keptGraph). A write leaves vectors to be linked into their graph by one goroutine (linker), which
-// also saves a graph that has changed much.
+// Of the derived state only the graphs of vectors are kept in the file, in records that do not count as changes and that
+// the file is complete without (keptGraph). A write leaves its vectors to be linked into their graph by one goroutine
+// (linker), which also saves a graph that has changed much.
 //
 // Locks, in the order they are taken:
 //
-//	DB.writer   one writer, compaction's swap, freeze or start of an image at a time; held while waiting for a disk
-//	            by compaction's swap, by the start of an image for the blocks staged before it, and by Close
-//	DB.mu       the memory, the tables and the flags; shared by readers, exclusive for the change itself
-//	derived.mu  one index being built by the readers that need it
-//	linking     of a graphIndex: one at a time links, writes or counts it, under DB.mu, shared or not
-//	linker.mu   whether the linker runs
-//	shapes.mu   what is counted of statements; it is held for nothing else and by nobody who waits
-//	DB.landing  what is staged and not yet known to be on disk
-//	watches.mu  the claims that wait; what Watch is given is called under it
+//	DB.writer   serializes writers, compaction's swap, freeze and the start of an image. Three hold it while they wait
+//	            for a disk: compaction's swap, the start of an image (for the blocks staged before it) and Close
+//	DB.mu       guards the memory, the tables and the flags; shared by readers, exclusive for the change itself
+//	derived.mu  serializes the readers that build one index
+//	linking     of a graphIndex: serializes linking, writing and counting it, under DB.mu, shared or not
+//	linker.mu   guards whether the linker runs
+//	shapes.mu   guards the statistics of statements; never held while waiting or taking another lock
+//	DB.landing  guards what is staged and not yet known to be on disk
+//	watches.mu  guards the waiting claims; the callback of Watch is called under it
 //
 // The log's lock and a feed's are taken last, in that order.
 //
-// There are two goroutines at most, the log's own and the linker, both of which Close stops and waits for; building an
-// index and a step of the linker start others, which they wait for.
+// There are at most two long-lived goroutines, the log's own and the linker. Close stops them and waits for them.
+// Building an index and a step of the linker start others and wait for them.
 package engine
 
 import (
@@ -58,32 +58,32 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Options are what a database takes from its surroundings. The zero value is the real file system, clock and
-// randomness, and syncs only as the database closes.
+// Options configure a database. The zero value uses the real file system, clock and randomness, and syncs only on Close.
 type Options struct {
 	FS    vfs.FS
 	Clock func() time.Time
 	Rand  io.Reader
-	// Sync says when a write answered is on disk.
+	// Sync sets when an acknowledged write is on disk.
 	Sync wal.Policy
 	// ReadOnly opens the file without writing a byte to it; every write is refused.
 	ReadOnly bool
-	// Follower has the database take the records of another copy (Follow) and no writes of its own.
+	// Follower makes the database accept the records of another copy (Follow) and refuse writes of its own.
 	Follower bool
-	// StatementTimeout stops a statement that runs longer; none where zero.
+	// StatementTimeout stops a statement that runs longer. Zero means no timeout.
 	StatementTimeout time.Duration
-	// KeyTTL is how long the answer of a write under a key is kept; a day where zero.
+	// KeyTTL is how long the answer of a write under a key is kept. Zero means a day.
 	KeyTTL time.Duration
-	// Feed is told of every block; nil where nobody follows the changes.
+	// Feed is notified of every block. It may be nil.
 	Feed Feed
-	// CompactAt is the share of the file that must be dead for a compact to be due; 0 is never. Due is called each time one
-	// becomes due, under the database's lock, so it must be quick and may call nothing of the database.
+	// CompactAt is the share of the file that must be dead for a compact to be due; 0 means never. Due is called each time
+	// one becomes due, under the database's lock, so it must be quick and must not call the database.
 	CompactAt float64
 	Due       func()
-	// Refuse is asked before a write's block lands, with what it does; an error of it refuses the write, which is put back.
-	// It is called under the database's lock, so it must be quick and may call nothing of the database. nil refuses none.
+	// Refuse is called with the effect of a write before its block lands. If it returns an error, the write is undone and
+	// fails with that error. It is called under the database's lock, so it must be quick and must not call the database.
+	// nil refuses none.
 	Refuse func(Effect) error
-	// Slow logs a statement that takes longer, by its shape; none where zero.
+	// Slow logs the shape of a statement that takes longer. Zero logs none.
 	Slow time.Duration
 	Log  zerolog.Logger
 }
@@ -118,28 +118,28 @@ type DB struct {
 
 	writer   sync.Mutex
 	mu       sync.RWMutex
-	rewrites sync.WaitGroup // compactions under way or waiting; added to under mu while not closed
-	turn     chan struct{}  // has a value in it while a compaction is under way
-	copying  atomic.Int64   // bytes of the new memory that it has made so far
+	rewrites sync.WaitGroup // compactions that run or wait; added to under mu while not closed
+	turn     chan struct{}  // has a value in it while a compaction runs
+	copying  atomic.Int64   // bytes of the new memory that the compaction has made so far
 
 	memory memory
-	// replayed is how much of the first segment, the file as it was opened, is documents and what else is no graph at its
-	// end; 0 once that segment is another.
+	// replayed is how many bytes of the first segment, the file when it was opened, precede the graphs at its end. It is 0
+	// once another segment is the first.
 	replayed int
 	tables   map[string]*table
 	numbers  map[uint64]*table
-	names    []string // of the tables statements know, sorted
-	counted  uint64   // the last table number handed out
-	version  uint64   // moves with every schema change, put back ones too
+	names    []string // of the tables that statements can find, sorted
+	counted  uint64   // the last table number assigned
+	version  uint64   // incremented by every schema change, also by undoing one
 	seq      uint64   // the change counter
 	space    space
 	history  history
-	left     []branch          // the histories this one forked from, the first one first
+	left     []branch          // the histories this one forked from, oldest first
 	ours     bool              // history is the one that this open of the file writes
-	own      [lineageSize]byte // of the history that it will begin with its first change
+	own      [lineageSize]byte // of the history that this open begins with its first change
 
-	historyText string // of history, made once
-	fed         bool   // the feed knows what the file begins with
+	historyText string // history formatted, cached
+	fed         bool   // the feed has been given the image that the file begins with
 
 	frozen bool
 	closed bool
@@ -147,7 +147,7 @@ type DB struct {
 
 	last    wal.Ticket // of the latest block staged
 	reader  reader
-	tx      tx // the block under way, of whoever holds the lock
+	tx      tx // the open block, of the goroutine that holds the lock
 	landing landing
 	linker  linker
 	watches watches
@@ -155,8 +155,8 @@ type DB struct {
 	closeOnce func() error
 }
 
-// Create makes a new, empty database at path, on disk with its directory entry when it returns. It is os.ErrExist
-// where there is a file already.
+// Create makes a new, empty database at path. The file and its directory entry are on disk when Create returns. It fails
+// with os.ErrExist if the file exists.
 func Create(path string, o Options) (*DB, error) {
 	o = o.withDefaults()
 	db := newDB(path, o)
@@ -173,8 +173,8 @@ func Create(path string, o Options) (*DB, error) {
 	return db, nil
 }
 
-// Open opens the database at path, replaying its file. A record a crash cut short is cut off, which the log is told;
-// fail.Damaged is a file with damage before its end, and names the offset.
+// Open opens the database at path and replays its file. A record that a crash cut short is cut off and logged. Open
+// fails with fail.Damaged, which names the offset, if the file is damaged before its end.
 func Open(path string, o Options) (*DB, error) {
 	db := newDB(path, o.withDefaults())
 	log, err := wal.Open(path, db.walOptions(), db.replay)
@@ -201,11 +201,11 @@ func Open(path string, o Options) (*DB, error) {
 func newDB(path string, o Options) *DB {
 	db := &DB{path: path, opts: o, tables: map[string]*table{}, numbers: map[uint64]*table{}, turn: make(chan struct{}, 1)}
 	if o.CompactAt == 0 {
-		db.space.look = math.MaxInt64
+		db.space.recheckAt = math.MaxInt64
 	}
 	db.reader.db = db
 	db.tx.reader = &db.reader
-	db.linker.db, db.linker.crowd = db, crowd
+	db.linker.db, db.linker.maxUnlinked = db, maxUnlinked
 	db.closeOnce = sync.OnceValue(db.close)
 	return db
 }
@@ -221,9 +221,8 @@ func (db *DB) walOptions() wal.Options {
 	return o
 }
 
-// Close waits for the statements under way, stops a compaction and the linker, saves the graphs of vectors that have
-// changed, syncs the file and lets go of it. Statements after it are refused. It may be called again, and answers the
-// same.
+// Close waits for running statements, stops a compaction and the linker, saves the graphs of vectors that have changed,
+// syncs the file and closes it. Later statements are refused. Further calls return the same error.
 func (db *DB) Close() error { return db.closeOnce() }
 
 func (db *DB) close() error {
@@ -236,23 +235,23 @@ func (db *DB) close() error {
 	defer db.writer.Unlock()
 	lost := db.saveLast()
 	err := db.log.Close()
-	if lost { // and nothing else is
+	if lost { // only graphs, which are rebuilt
 		return nil
 	}
 	return err
 }
 
-// storable is nil while something may be added to the file.
+// storable returns nil if records may be added to the file, and otherwise the reason.
 func (db *DB) storable() error {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	return db.storableLocked()
 }
 
-// Freeze refuses writes with fail.Frozen from here on and returns the change the database stands at, once every write
-// answered before is on disk. Reads go on. Graphs of vectors are saved before, so that an image has them, and the file is
-// marked as one closed in order. The history it is frozen in is one that no other copy of the file goes on in, so whoever
-// is given an image may do so (GoOn).
+// Freeze refuses writes with fail.Frozen from here on. It returns the change number of the database after every
+// acknowledged write is on disk. Reads go on. Freeze first saves graphs of vectors, so that an image has them, and marks
+// the file as cleanly closed. No other copy of the file continues the history it is frozen in, so the receiver of an image
+// may do so (GoOn).
 func (db *DB) Freeze() (seq uint64, err error) {
 	db.saveGrown(grownIdle)
 	db.writer.Lock()
@@ -284,46 +283,46 @@ func (db *DB) Freeze() (seq uint64, err error) {
 	return seq, nil
 }
 
-// Hold is Freeze of a database that was opened just now and is to be as it was left, frozen.
+// Hold is Freeze for a database that was frozen when it was closed and has just been opened again.
 func (db *DB) Hold() {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.frozen = !db.closed
 }
 
-// Thaw takes writes again.
+// Thaw accepts writes again.
 func (db *DB) Thaw() {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.frozen = false
-	db.lookAgain()
+	db.recheckDead()
 	db.watches.mu.Lock()
 	defer db.watches.mu.Unlock()
-	db.watches.tellAll(db.opts.Clock(), false)
+	db.watches.notifyAll(db.opts.Clock(), false)
 }
 
-// Frozen tells whether writes are refused for now.
+// Frozen reports whether the database is frozen.
 func (db *DB) Frozen() bool {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	return db.frozen
 }
 
-// Position is the change the database stands at and the history that change is of.
+// Position returns the number of the latest change and the history of that change.
 func (db *DB) Position() (seq uint64, history string) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	return db.seq, db.historyText
 }
 
-// Writable is nil where a write may begin, and otherwise why not.
+// Writable returns nil if a write may begin, and otherwise the reason.
 func (db *DB) Writable() error {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	return db.writableLocked()
 }
 
-// writableLocked is nil if a write may begin. It needs the lock.
+// writableLocked is Writable under the lock.
 func (db *DB) writableLocked() error {
 	if err := db.storableLocked(); err != nil || !db.opts.Follower {
 		return err
@@ -331,7 +330,7 @@ func (db *DB) writableLocked() error {
 	return fail.New(fail.ReadOnly, "this copy of the database follows another one: send the write there")
 }
 
-// storableLocked is nil if something may be added to the file. It needs the lock.
+// storableLocked is storable under the lock.
 func (db *DB) storableLocked() error {
 	switch {
 	case db.closed:
@@ -356,12 +355,12 @@ type Statement struct {
 	Params []doc.Value
 }
 
-// Result is what a statement answered.
+// Result is the result of a statement.
 type Result struct {
 	query.Result
-	// Wrote tells that the statement was a write, whether or not it found anything to write.
+	// Wrote reports whether the statement was a write, even if it found nothing to write.
 	Wrote bool
-	// Seq and History are the change a write left the database at, or a read saw it at.
+	// Seq and History are the position of the database after a write, or the one that a read saw.
 	Seq     uint64
 	History string
 }

@@ -8,35 +8,37 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// Request is statements and how they are to run.
+// Request is a list of statements and how to run them.
 type Request struct {
-	// Statements are run in order. Many are a batch: one block, all of them or none.
+	// Statements are run in order. More than one are a batch: one block, all of them or none.
 	Statements []Statement
 	// Batch makes a batch of one statement too.
 	Batch bool
 	// Once runs a write once under a key, however often it is sent. A batch that writes and holds a compact is refused.
 	Once *Once
-	// Claim makes a write that would write nothing ErrNothing, beside the results there would have been. It then leaves
-	// nothing behind, no key either. A frozen database refuses only a claim that finds something to write.
+	// Claim makes a write that writes nothing fail with ErrNothing; the reply still has its results. No key is stored
+	// then. A frozen database refuses only a claim that finds something to write.
 	Claim bool
 	// Dst is what the rows of a single statement are appended to.
 	Dst []byte
 }
 
-// Reply is what came of a Request.
+// Reply is the outcome of a Request.
 type Reply struct {
 	Result  Result   // of a single statement
 	Results []Result // of a batch
-	Kept    *Kept    // the first answer of a write that has run before under its key: there are no results then
-	// At is, after an error, the statement of the batch at fault, -1 if none is: the key is, for one.
+	Kept    *Kept    // the first answer of a write that has run before under its key; there are no results then
+	// At is, after an error, the index of the statement of the batch that failed, or -1 if the fault lies elsewhere, for
+	// example in the key.
 	At int
 }
 
-// Run runs a request. What it writes is one block: it lands whole or not at all, and Run returns once it is as durable as
-// Options.Sync asks. The rows of a result are a JSON array, in its Body. Errors carry a fail.Kind and, if a text is at
+// Run runs a request. Its writes are one block, which lands whole or not at all. Run returns once the block is as durable
+// as Options.Sync asks. The rows of a result are a JSON array in its Body. Errors carry a fail.Kind and, if a text is at
 // fault, the place in it.
 //
-// A batch that holds a compact is no block: each of its statements runs on its own, and those before a failure stay.
+// A batch that contains a compact is not one block: each of its statements runs on its own, and those before a failure
+// stay.
 func (db *DB) Run(ctx context.Context, r *Request) (Reply, error) {
 	if r.Batch || len(r.Statements) != 1 {
 		return db.batch(ctx, r)
@@ -89,7 +91,7 @@ func (db *DB) execRead(s *statement, env *query.Env, dst []byte) (Result, error)
 	if db.closed {
 		return Result{}, errClosed()
 	}
-	env.Now = db.opts.Clock() // under the lock, so that no statement that ran before had a later time
+	env.Now = db.opts.Clock() // under the lock, so that no earlier statement has a later time
 	return db.runLocked(s, env, &db.reader, dst)
 }
 
@@ -104,7 +106,7 @@ func (db *DB) execWrite(o *Once, s *statement, env *query.Env, dst []byte, claim
 	return w.result, kept, err
 }
 
-// runLocked runs s over state, planned for the schemas as they are.
+// runLocked plans s for the current schemas and runs it over state.
 func (db *DB) runLocked(s *statement, env *query.Env, state query.Reader, dst []byte) (Result, error) {
 	plan, err := s.plan(state)
 	if err != nil {
@@ -117,8 +119,8 @@ func (db *DB) runLocked(s *statement, env *query.Env, state query.Reader, dst []
 	return Result{Result: res, Wrote: plan.Writes(), Seq: db.seq, History: db.historyText}, nil
 }
 
-// timed is ctx with the statement timeout, where there is one. It is asked rather than told: a statement looks at its
-// context every few thousand rows, so no timer is set for it.
+// timed returns ctx with the statement timeout, if one is set. It needs no timer: a statement polls the Err of its
+// context every few thousand rows.
 func (db *DB) timed(ctx context.Context) context.Context {
 	if db.opts.StatementTimeout <= 0 {
 		return ctx
@@ -134,7 +136,7 @@ type timedContext struct {
 	until time.Time
 }
 
-// Limit is how long the statement may take, for the sentence that it took longer.
+// Limit returns how long the statement may take, for the message of the timeout.
 func (c *timedContext) Limit() time.Duration { return c.limit }
 
 func (c *timedContext) Err() error {
@@ -144,7 +146,7 @@ func (c *timedContext) Err() error {
 	return c.Context.Err()
 }
 
-// Writes tells whether text is a statement that writes, or compacts. What cannot be read is its error.
+// Writes reports whether text is a statement that writes or compacts. It fails if text cannot be parsed.
 func (db *DB) Writes(ctx context.Context, text string) (bool, error) {
 	account := query.AccountOf(ctx)
 	defer account.Return(account.Held())
@@ -155,13 +157,13 @@ func (db *DB) Writes(ctx context.Context, text string) (bool, error) {
 	return s.writes(), nil
 }
 
-// CheckCondition parses text as one condition, the whole of it.
+// CheckCondition checks that all of text parses as one condition.
 func (db *DB) CheckCondition(text string) error {
 	_, err := syntax.ParseCondition(text)
 	return err
 }
 
-// CheckHaving parses text as one condition of groups, the whole of it.
+// CheckHaving checks that all of text parses as one condition on groups.
 func (db *DB) CheckHaving(text string) error {
 	_, err := syntax.ParseHaving(text)
 	return err

@@ -8,40 +8,40 @@ import (
 	"fenec/engine/wal"
 )
 
-// Feed keeps the changes of a database for those who follow it. It is told what the file holds as it is opened, and of
+// Feed keeps the changes of a database for its followers. It is notified of what the file holds when it is opened, and of
 // every block from then on, in the order of the file.
 //
-// Its methods run under the database's exclusive lock, but for Settled, Synced, Rewriting and Abandoned. They must be quick,
-// and may call nothing of the database.
+// Its methods run under the database's exclusive lock, except Settled, Synced, Rewriting and Abandoned. They must be quick
+// and must not call the database.
 type Feed interface {
 	// Begin is called once, first: the file begins with an image as of the change seq, with these collections in it.
 	Begin(db *DB, seq uint64, collections []Collection)
-	// Landed adds a block: statements see it, and its record is staged or was in the file as that was opened.
+	// Landed adds a block. Statements see it, and its record is staged or was in the file when it was opened.
 	Landed(block Landed)
-	// Relocated tells that a segment lies elsewhere now, maybe without what follows its last block.
+	// Relocated reports that a segment has moved in memory, maybe without the bytes after its last block.
 	Relocated(segment int, memory []byte)
-	// Undone takes back the blocks from a ticket on: they could not be written, and nothing lands any more.
+	// Undone removes the blocks from a ticket on: they could not be written, and nothing lands any more.
 	Undone(first wal.Ticket)
-	// Opened is called once the file has been replayed: of its blocks, those that end at or before an offset in it are
-	// known to be on disk.
+	// Opened is called after the file has been replayed. Those of its blocks that end at or before offset onDisk are known
+	// to be on disk.
 	Opened(onDisk int64)
-	// Settled tells that the blocks up to a ticket are as durable as their writers are told: in the file, and on disk
-	// where the policy is always. It is called under the log's lock, maybe before Landed is with that block.
+	// Settled reports that the blocks up to a ticket are as durable as the policy promises: in the file, and on disk if the
+	// policy is always. It is called under the log's lock, maybe before Landed is called for that block.
 	Settled(last wal.Ticket)
-	// Synced tells that the blocks up to a ticket are on disk, and so is what was in the file as it was opened. It is
+	// Synced reports that the blocks up to a ticket are on disk, and so is what was in the file when it was opened. It is
 	// called under the log's lock.
 	Synced(last wal.Ticket)
-	// Rewriting tells, without a lock, that a new file is being written that begins with an image as of the change seq:
-	// blocks up to it may soon be in the file no more. Abandoned or Rewritten follows.
+	// Rewriting reports, without a lock, that a new file is being written that begins with an image as of the change seq.
+	// Blocks up to seq may soon no longer be in the file. Abandoned or Rewritten follows.
 	Rewriting(seq uint64)
-	// Abandoned tells, without a lock, that the new file came to nothing.
+	// Abandoned reports, without a lock, that the new file was given up.
 	Abandoned()
-	// Rewritten tells that the file announced is in its place and on disk, and the memory of the old one about to
-	// be let go of. The segments are records, one behind the other, of the blocks landed after its image.
+	// Rewritten reports that the new file is in place and on disk and that the memory of the old one is about to be
+	// released. The segments hold the records, one after the other, of the blocks that landed after its image.
 	Rewritten(segments [][]byte)
 }
 
-// Collection is a collection and the number the records name it by.
+// Collection is a collection and its number in records.
 type Collection struct {
 	Number uint64
 	Schema *doc.Schema // not to be changed
@@ -49,17 +49,17 @@ type Collection struct {
 
 // Landed is one block in a database's memory.
 type Landed struct {
-	Before, After uint64     // the change numbers it begins behind and ends at
-	Ticket        wal.Ticket // one more with each record, not all of which are blocks; 0 where it was in the file as that was opened
-	// Memory is a segment up to the block's end, of which the block's record is what Start begins. The bytes never
-	// change. Blocks lie one behind the other in segments with a number of their own.
+	Before, After uint64     // the change numbers before the block and after it
+	Ticket        wal.Ticket // one more with each record, not all of which are blocks; 0 if it was in the file when opened
+	// Memory is a segment up to the end of the block, whose record begins at Start. The bytes never change. Blocks follow
+	// each other in segments, each of which has its own number.
 	Memory  []byte
 	Segment int
 	Start   int
-	Schemas bool // a collection began, changed its schema or ended
+	Schemas bool // a collection was created, altered or dropped
 }
 
-// beginFeed tells the feed, once, what the image holds that the file begins with.
+// beginFeed gives the feed, once, the content of the image that the file begins with.
 func (db *DB) beginFeed() {
 	if db.fed || db.opts.Feed == nil {
 		return
@@ -78,10 +78,10 @@ func (db *DB) feed(b Landed) {
 	}
 }
 
-// SyncPolicy says when what is written is on disk.
+// SyncPolicy returns the policy that sets when writes are on disk.
 func (db *DB) SyncPolicy() wal.Policy { return db.opts.Sync }
 
-// Sync has what has landed by now on disk as it returns, whatever the policy, and holds no writer up.
+// Sync blocks until what has landed by now is on disk, whatever the policy. It blocks no writer.
 func (db *DB) Sync() error {
 	db.mu.RLock()
 	last := db.last
@@ -96,11 +96,11 @@ func (db *DB) Sync() error {
 type ChangeOp uint8
 
 const (
-	// Created began a collection; Altered gave one another schema, which a new index does too; Dropped ended one.
+	// Created created a collection; Altered changed its schema, as a new index does too; Dropped dropped it.
 	Created ChangeOp = opCreate
 	Dropped ChangeOp = opDrop
 	Altered ChangeOp = opSchema
-	// Put put a document in the place of its id; Deleted took one out.
+	// Put stored a document under its id; Deleted deleted one.
 	Put     ChangeOp = opPut
 	Deleted ChangeOp = opDelete
 )
@@ -114,22 +114,22 @@ type Change struct {
 	Schema *doc.Schema  // Created, Altered
 }
 
-// Record is a block as it is in the file: what a record of a feed's segment begins with.
+// Record is a block as it is in the file and in the segments of a feed.
 type Record []byte
 
-// RecordAt is the record that b begins with.
+// RecordAt returns the record that b begins with.
 func RecordAt(b []byte) Record {
 	size := wal.RecordSize(b)
 	return Record(b[:size:size])
 }
 
-// After is the change number the block leaves its database at.
+// After returns the change number of the database after the block.
 func (r Record) After() uint64 { return binary.LittleEndian.Uint64(r[wal.HeaderSize:]) }
 
-// At is when the block landed, in milliseconds since 1970.
+// At returns when the block landed, in milliseconds since 1970.
 func (r Record) At() int64 { return int64(binary.LittleEndian.Uint64(r[wal.HeaderSize+8:])) }
 
-// Changes calls fn with each change of the block in order, one at a time in the same struct, until fn answers an error.
+// Changes calls fn with each change of the block in order, one at a time in the same struct, until fn returns an error.
 func (r Record) Changes(fn func(*Change) error) error {
 	var c Change
 	return operations(r, recordHead, len(r), func(o *operation) error {
@@ -153,5 +153,5 @@ func errNoChange(op byte) error {
 	return fail.New(fail.Damaged, "a block holds operation %d, which is no change", op)
 }
 
-// IsServers tells a collection of the server's own by its name.
+// IsServers reports whether name is that of an internal collection.
 func IsServers(name string) bool { return isServers(name) }

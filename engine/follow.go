@@ -9,12 +9,13 @@ import (
 	"fenec/engine/wal"
 )
 
-// Follow lands records that another copy of the database wrote, blocks and forks, in the order of its file. Reads and
-// compactions of this copy go on beside it. It returns once the records are as durable as Options.Sync asks, and needs
-// Options.Follower. The data of a record has wal.HeaderSize bytes of room before what it holds, and is copied.
+// Follow lands records, blocks and forks, that another copy of the database wrote, in the order of its file. Reads and
+// compactions of this copy go on meanwhile. Follow returns once the records are as durable as Options.Sync asks. It needs
+// Options.Follower. The data of a record has wal.HeaderSize bytes of room before the payload, and is copied.
 //
-// A record has to begin at the change and in the history that this copy has reached: otherwise it is fail.Conflict. One
-// that cannot be applied is fail.Damaged. Records before an error have landed; of the one at fault nothing has.
+// A record has to begin at the change and in the history that this copy has reached; otherwise Follow fails with
+// fail.Conflict. It fails with fail.Damaged if a record cannot be applied. Records before an error have landed; nothing of
+// the one at fault has.
 func (db *DB) Follow(ctx context.Context, records ...wal.Record) error {
 	var last wal.Ticket
 	written := uint64(0)
@@ -78,7 +79,7 @@ func (db *DB) stageBlock(data []byte) (ticket wal.Ticket, changes uint64, err er
 	return x.land(), changes, nil
 }
 
-// checkBlock reads a block whole, the documents in it too, and returns how many changes it holds.
+// checkBlock decodes a whole block, including its documents, and returns how many changes it holds.
 func checkBlock(data []byte) (changes uint64, err error) {
 	err = operations(data, recordHead, len(data), func(o *operation) error {
 		changes++
@@ -96,7 +97,7 @@ func checkBlock(data []byte) (changes uint64, err error) {
 	return changes, err
 }
 
-// followFork enters and stages a history that another copy began.
+// followFork applies and stages a fork that another copy wrote.
 func (db *DB) followFork(payload []byte) (wal.Ticket, error) {
 	f, err := decodeFork(payload)
 	if err != nil {

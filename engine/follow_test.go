@@ -135,7 +135,7 @@ func (c *copies) compare(t rapid.TB) {
 	for _, db := range []*DB{c.leader, c.follower} {
 		for _, name := range db.names {
 			for _, x := range db.tables[name].derived {
-				if s := x.there(); s != nil {
+				if s := x.ifBuilt(); s != nil {
 					checkIndex(t, x, s)
 				}
 			}

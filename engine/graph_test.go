@@ -128,7 +128,7 @@ func TestAGraphIsKeptInTheFile(t *testing.T) {
 			db = reopen(t, Options{FS: fs})
 			s := graph(db)
 			if s.waiting() > 0 || s.moved.Load() > 0 || !slices.Equal(s.AppendBinary(nil), want) {
-				t.Fatal("the graph was made again though the file has it")
+				t.Fatal("the graph was rebuilt though the file has it")
 			}
 			checkNearest(t, db)
 			settle(db)
@@ -215,7 +215,7 @@ func TestAnImageCarriesTheGraph(t *testing.T) {
 	}
 	defer moved.Close()
 	if s := graph(moved); s.moved.Load() > 0 {
-		t.Error("the graph was made again though the image has it")
+		t.Error("the graph was rebuilt though the image has it")
 	}
 	checkNearest(t, moved)
 	size := moved.Stats().FileBytes
@@ -258,8 +258,8 @@ func TestCheckPassesOverGraphs(t *testing.T) {
 	}
 	db = reopen(t, Options{FS: fs, Log: zerolog.New(&log)})
 	checkNearest(t, db)
-	if !strings.Contains(log.String(), "made again") {
-		t.Errorf("the log does not tell of the record: %s", &log)
+	if !strings.Contains(log.String(), "rebuilt") {
+		t.Errorf("the log does not mention the record: %s", &log)
 	}
 }
 
@@ -379,7 +379,7 @@ func TestNearByBitsWithoutANumberBelowZero(t *testing.T) {
 		db = reopen(t, Options{FS: fs})
 		check("opened again")
 		if s := graph(db); s.moved.Load() > 0 {
-			t.Errorf("%s: the graph was made again though the file has it", metric)
+			t.Errorf("%s: the graph was rebuilt though the file has it", metric)
 		}
 		mustExec(t, db, `compact`)
 		check("compacted")

@@ -255,7 +255,7 @@ func TestAGraphOfTheVersionBeforeIsMadeAgain(t *testing.T) {
 	checkNearest(t, db)
 	settle(db)
 	if got := graph(db).AppendBinary(nil)[4]; got != 2 {
-		t.Errorf("the graph that was made again is saved as version %d, want 2", got)
+		t.Errorf("the graph that was rebuilt is saved as version %d, want 2", got)
 	}
 }
 

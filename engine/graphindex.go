@@ -10,34 +10,34 @@ import (
 	"fenec/engine/index/hnsw"
 )
 
-// graphIndex leaves out nulls. Writes only leave vectors to the graph, which compares a search with each of them until
-// the linker has come to it.
+// graphIndex leaves out nulls. Writes only add vectors to the graph unlinked. A search measures each unlinked vector until
+// the linker has linked it.
 type graphIndex struct {
 	*hnsw.Graph
 	of     *derived
 	floats []float32 // of a vector whose numbers are stored in half the width
 
-	// linking is held by what may run beside searches but not beside itself, all of it under the database's lock, shared
-	// or not: Link, AppendBinary, and counting what they change.
+	// linking serializes what may run concurrently with searches but not with itself: Link, AppendBinary and counting what
+	// they change. All of it runs under the database's lock, shared or not.
 	linking sync.Mutex
 	step    int // how many vectors the last step would have linked in its time
 
-	moved atomic.Int64 // vectors added and taken out
-	saved atomic.Int64 // those of moved that the graph in the file knows of
+	moved atomic.Int64 // vectors added and removed
+	saved atomic.Int64 // those of moved that the graph in the file includes
 }
 
-// graphOptions are what the graph of x is made with.
+// graphOptions returns the options of the graph of x.
 func (x *derived) graphOptions() hnsw.Options {
 	o := x.index.HNSW
 	return hnsw.Options{Dim: x.vector.Dim, Metric: o.Metric, M: o.M, EFConstruction: o.EFConstruction, Quant: o.Quant}
 }
 
-// isVector tells a vector as the field of x holds them. A file made by hand may have others there.
+// isVector reports whether v is a vector of the type of the field of x. A file made by hand may hold others.
 func (x *derived) isVector(v doc.Value) bool {
 	return v.Kind == doc.Vector && v.Dim() == x.vector.Dim && (v.N != 0) == x.vector.F16
 }
 
-// ownVector finds the vectors of documents for a graph of x.
+// ownVector returns the function by which a graph of x reads the vectors of documents.
 func (x *derived) ownVector(get lookup) hnsw.Own {
 	return func(id int64, dst []float32) []float32 {
 		d := get(id)
@@ -56,8 +56,8 @@ func (x *derived) emptyGraph(get lookup) *graphIndex {
 	return &graphIndex{Graph: hnsw.New(x.graphOptions(), x.ownVector(get)), of: x}
 }
 
-// restore is the graph that the file keeps, with the documents as they are now: vectors that it does not know are left to
-// be linked. It is nil where there is none, or it is not what it should be.
+// restore returns the graph in the file, updated for the current documents: vectors that it lacks are left to be linked.
+// It returns nil if there is no graph or it is invalid.
 func (x *derived) restore() builtIndex {
 	kept := x.kept.whole.Swap(nil)
 	if kept == nil {
@@ -75,7 +75,7 @@ func (x *derived) restore() builtIndex {
 	})
 	if err != nil {
 		x.table.db.opts.Log.Warn().Err(err).Str("collection", x.collection).Str("index", x.on).
-			Msg("the graph of a vector index cannot be used and is made again")
+			Msg("the graph of a vector index cannot be used and is rebuilt")
 		return nil
 	}
 	s.saved.Store(-int64(s.waiting()))
@@ -100,7 +100,7 @@ func (s *graphIndex) put(v doc.Value, id int64) {
 	}
 }
 
-// view is the numbers of v until the next call.
+// view returns the numbers of v, valid until the next call.
 func (s *graphIndex) view(v doc.Value) []float32 {
 	if !s.of.vector.F16 {
 		return v.Floats(nil)
@@ -122,14 +122,14 @@ func (s *graphIndex) bytes() int64 {
 	return s.Bytes()
 }
 
-// linkFor is about how long one step of linking lasts, which is what a writer waits for it.
+// linkFor is about how long one step of linking lasts, and so how long a writer may wait for one.
 const linkFor = 4 * time.Millisecond
 
 // mostLinked is the most vectors that one step links: a batch of the graph's.
 const mostLinked = 64
 
-// linkStep links some of the vectors that wait, as many as it takes linkFor to, and returns how many. If none wait it goes on with
-// a recoding of the graph, and returns how many vectors were recoded.
+// linkStep links unlinked vectors for about linkFor and returns how many. If there are none it continues a recoding of the
+// graph and returns how many vectors were recoded.
 func (s *graphIndex) linkStep(workers int) (linked int) {
 	s.linking.Lock()
 	defer s.linking.Unlock()
@@ -144,7 +144,7 @@ func (s *graphIndex) linkStep(workers int) (linked int) {
 	return n
 }
 
-// linkAll links all vectors of an index that nobody else can find yet, unless stopped says why not.
+// linkAll links all vectors of an index that no other goroutine can find yet. It stops if stopped returns an error.
 func (s *graphIndex) linkAll(stopped func(linked, of int) error) error {
 	of := s.Pending()
 	for s.Pending() > 0 {
@@ -156,17 +156,17 @@ func (s *graphIndex) linkAll(stopped func(linked, of int) error) error {
 	return nil
 }
 
-// waiting is how many vectors are not linked.
+// waiting returns how many vectors are not linked.
 func (s *graphIndex) waiting() int {
 	s.linking.Lock()
 	defer s.linking.Unlock()
 	return s.Pending()
 }
 
-// waiting is how many vectors are not linked in the graphs of t.
+// waiting returns how many vectors are not linked in the graphs of t.
 func (t *table) waiting() (n int) {
 	for _, x := range t.derived {
-		if s, ok := x.there().(*graphIndex); ok {
+		if s, ok := x.ifBuilt().(*graphIndex); ok {
 			n += s.waiting()
 		}
 	}

@@ -11,30 +11,30 @@ import (
 	"fenec/engine/wal"
 )
 
-// A graph of vectors is kept in the file as its links, in derived records of graphPart bytes at most each, so that whoever
-// writes beside them waits for no more than one. A part says whose graph it is of, which part it is and of how many, and
-// counts as no change; a graph is there once its last part is, and until then the one before it is the latest.
+// The links of a graph of vectors are kept in the file, in derived records of at most graphPart bytes each, so that a
+// concurrent writer waits for no more than one. A part names its graph, its number and the number of parts, and does not
+// count as a change. A graph is complete with its last part; until then the one before it is the latest.
 //
-// Nothing depends on these records. One that cannot be read, that names what there is not or whose links are not those of
-// a graph is passed over, and the graph is made from the documents.
+// Nothing depends on these records. One that cannot be read, that names an unknown index or whose links are invalid is
+// skipped, and the graph is built from the documents.
 
 // graphPart is the most bytes of a graph that one record holds.
 const graphPart = 1 << 20
 
-// graphRecord is the first byte of the payload: the one thing kept so far.
+// graphRecord is the first byte of the payload. It is the only kind of derived record so far.
 const graphRecord = 1
 
-// graphName is what all parts of one graph say.
+// graphName is the part of the head that all parts of one graph share.
 type graphName struct {
 	table   uint64
 	slot    int
 	dim     int
-	options doc.HNSWOptions // EFSearch, which a search has and not a graph, is 0
+	options doc.HNSWOptions // EFSearch, an option of searches and not of the graph, is 0
 	seq     uint64          // the change the graph is as of
 	parts   int
 }
 
-// graphPartHead is the most bytes a part has before those of its graph.
+// graphPartHead is the largest head of a part, in bytes.
 const graphPartHead = 1 + 8 + 2 + 7*binary.MaxVarintLen64
 
 // appendGraphPart appends the payload of a part.
@@ -50,11 +50,11 @@ func appendGraphPart(dst []byte, g graphName, part int, b []byte) []byte {
 	return append(dst, b...)
 }
 
-// decodeGraphPart reads the payload of a part; b is what it holds of its graph.
+// decodeGraphPart decodes the payload of a part; b is its share of the graph's bytes.
 func decodeGraphPart(payload []byte) (g graphName, part int, b []byte, err error) {
 	const fixed = 1 + 8 + 2
 	if len(payload) < fixed || payload[0] != graphRecord {
-		return g, 0, nil, fail.New(fail.Damaged, "a derived record is none that this version knows")
+		return g, 0, nil, fail.New(fail.Damaged, "a derived record is of a kind that this version does not know")
 	}
 	g.seq = binary.LittleEndian.Uint64(payload[1:])
 	g.options.Metric, g.options.Quant = vector.Metric(payload[9]), vector.Quant(payload[10])
@@ -82,28 +82,28 @@ func decodeGraphPart(payload []byte) (g graphName, part int, b []byte, err error
 	return g, part, b, err
 }
 
-// graphName is what the graph of x is called in the file, but for when it is of and its parts.
+// graphName returns the graphName of the graph of x, without its change and number of parts.
 func (x *derived) graphName() graphName {
 	g := graphName{table: x.table.number, slot: x.slot, dim: x.vector.Dim, options: x.index.HNSW}
 	g.options.EFSearch = 0
 	return g
 }
 
-// keptGraph is a graph as the file has it, not looked into yet.
+// keptGraph is the encoded graph in the file, not decoded yet.
 type keptGraph struct {
 	name   graphName
 	parts  [][]byte
-	copied bool // the parts are no more those of the file's segment
+	copied bool // the parts are copies and no longer bytes of the file's segment
 }
 
-// splitGraph makes parts of the bytes of a graph.
+// splitGraph splits the bytes of a graph into parts.
 func splitGraph(name graphName, b []byte) *keptGraph {
 	g := &keptGraph{name: name, parts: slices.Collect(slices.Chunk(b, graphPart))}
 	g.name.parts = len(g.parts)
 	return g
 }
 
-// records calls fn with the record of each part, which is the callee's.
+// records calls fn with the record of each part. fn owns the record.
 func (g *keptGraph) records(fn func(record []byte) error) error {
 	for i, b := range g.parts {
 		record := make([]byte, wal.HeaderSize, wal.HeaderSize+graphPartHead+len(b))
@@ -114,7 +114,7 @@ func (g *keptGraph) records(fn func(record []byte) error) error {
 	return nil
 }
 
-// recordBytes is about what the graph takes in the file.
+// recordBytes returns about how many bytes the graph takes in the file.
 func (g *keptGraph) recordBytes() (n int64) {
 	for _, b := range g.parts {
 		n += int64(wal.HeaderSize + graphPartHead/2 + len(b))
@@ -122,31 +122,31 @@ func (g *keptGraph) recordBytes() (n int64) {
 	return n
 }
 
-// bytes is the graph in one piece.
+// bytes returns the graph in one piece.
 func (g *keptGraph) bytes() []byte { return slices.Concat(g.parts...) }
 
-// copy is g with parts of its own.
+// copy returns g with copies of its parts.
 func (g *keptGraph) copy() *keptGraph {
 	c := splitGraph(g.name, g.bytes())
 	c.copied = true
 	return c
 }
 
-// keptGraphs are what the file holds for one index: the latest graph that is whole, until the index is built, and while the
-// file is read the one whose parts are coming in.
+// keptGraphs are what the file holds for one index: the latest complete graph, until the index is built, and, during
+// replay, the one whose parts are being read.
 type keptGraphs struct {
 	whole  atomic.Pointer[keptGraph]
 	coming *keptGraph
-	filed  atomic.Int64 // what the latest one takes in the file, built or not
+	filed  atomic.Int64 // bytes of the latest one in the file, whether the index is built or not
 }
 
-// take is the next part that the file has.
+// take adds the next part in the file.
 func (k *keptGraphs) take(name graphName, part int, b []byte) {
 	switch {
 	case part == 0:
 		k.coming = &keptGraph{name: name}
 	case k.coming == nil || k.coming.name != name || part != len(k.coming.parts):
-		k.coming = nil // the rest of one that was never written whole
+		k.coming = nil // the parts are not consecutive: that graph was never written whole
 		return
 	}
 	k.coming.parts = append(k.coming.parts, b)
@@ -157,7 +157,7 @@ func (k *keptGraphs) take(name graphName, part int, b []byte) {
 	}
 }
 
-// bytes is what they take beside the file's segment.
+// bytes returns how much memory they take in addition to the file's segment.
 func (k *keptGraphs) bytes() (n int64) {
 	if kept := k.whole.Load(); kept != nil && kept.copied {
 		for _, part := range kept.parts {
@@ -167,8 +167,8 @@ func (k *keptGraphs) bytes() (n int64) {
 	return n
 }
 
-// keep is a derived record of the file: it is remembered by the index it is of, should there be that. A graph of changes
-// that are not in the file yet is none of this file.
+// keep adds a derived record of the file to its index, if that exists. It skips a graph as of a change that is not in the
+// file yet: it is not of this file.
 func (db *DB) keep(payload []byte) error {
 	name, part, b, err := decodeGraphPart(payload)
 	if err != nil {

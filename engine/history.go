@@ -12,42 +12,42 @@ import (
 	"fenec/engine/wal"
 )
 
-// A change is named by its number and a history, and that name must mean one change for ever, whatever becomes of the file.
-// So a history is what one open of the file writes. The first change of an open begins one (tx.enterHistory), in a record
-// of its own that is staged with the block; a history that an earlier open wrote has ended where the file ends, and a change
-// past that is told apart at once (DB.Stands). Nothing has to be known of the file for that: whether it is yesterday's, put
-// back, or a copy that goes on elsewhere too, what is written to it from here on has another name. The inode or the times of
-// a file would tell some of these, not a volume that was rolled back, and would have to be kept in another file.
+// A change is named by its number and a history. That name must mean one change for ever, whatever happens to the file. So
+// each open of the file writes its own history. The first change of an open begins it (tx.enterHistory), in a separate
+// record that is staged with the block. A history that an earlier open wrote has ended at the end of the file, and
+// DB.Stands recognizes a change past that as lost. This needs no knowledge of the file: be it yesterday's backup, or a copy that is
+// written elsewhere too, what is written to it from here on has another name. The inode or the times of a file would
+// reveal some of these cases but not a volume that was rolled back, and would have to be kept in another file.
 //
-// A fork costs a reader nothing: a cursor up to it goes on, since the file keeps which histories it has left and where. It
-// costs the file 48 bytes for an open that writes, and none for one that only reads. Where the file was not closed in order
-// the history begins as it is opened, on disk before anything is answered: that shows everyone who compares histories that
-// changes may have been lost.
+// A fork costs a reader nothing: a cursor up to it stays valid, since the file records which histories it has left and
+// where. It costs the file 48 bytes for an open that writes, and none for one that only reads. If the file was not closed
+// cleanly, the history begins when it is opened, and is on disk before any request is answered. Anyone who compares
+// histories then sees that changes may have been lost.
 //
-// The open that has written a history may hand it on, to one that no other does: a move's target goes on in its source's
-// (GoOn). For that a freeze begins a history where its open has written none.
+// The open that has written a history may pass it on to exactly one other: the target of a move continues its source's
+// history (GoOn). So a freeze begins a history if its open has not written one.
 
-// history names a line of changes: the term, one more with each fork, and an id whose top half is the lineage, which
-// every fork of one database keeps.
+// history names a sequence of changes: the term, one more with each fork, and an id whose top half is the lineage, which
+// all forks of one database share.
 type history struct {
 	Term uint64
 	ID   [16]byte
 }
 
-// lineageSize is how many bytes of an id are the lineage; the rest is the history's own.
+// lineageSize is how many bytes of an id are the lineage; the rest is unique to the history.
 const lineageSize = 8
 
-// keptBranches is how many histories that were left a file keeps at least. A cursor of one from before them is taken for
-// one of another branch.
+// keptBranches is the least number of left histories that a file keeps. A cursor in an older one is treated as one of
+// another branch.
 const keptBranches = 1024
 
-// branch is a history that was left: changes of it up to at are changes of the history that forked from it too.
+// branch is a history that was left. Its changes up to at also belong to the history that forked from it.
 type branch struct {
 	history
 	at uint64
 }
 
-// What a history, a branch and a fork take in the file.
+// Sizes in the file, in bytes.
 const (
 	historySize = 8 + 16
 	branchSize  = historySize + 8
@@ -59,14 +59,14 @@ func appendHistory(dst []byte, h history) []byte {
 	return append(dst, h.ID[:]...)
 }
 
-// decodeHistory reads the history that b, which has historySize bytes at least, begins with.
+// decodeHistory decodes the history at the start of b, which has at least historySize bytes.
 func decodeHistory(b []byte) (h history) {
 	h.Term = binary.LittleEndian.Uint64(b)
 	copy(h.ID[:], b[8:])
 	return h
 }
 
-// beginHistory begins a lineage at term 1.
+// beginHistory begins a new lineage at term 1.
 func (db *DB) beginHistory() error {
 	h := history{Term: 1}
 	if err := db.draw(h.ID[:]); err != nil {
@@ -77,7 +77,7 @@ func (db *DB) beginHistory() error {
 	return nil
 }
 
-// draw fills b with randomness to name a history by.
+// draw fills b with random bytes for the name of a history.
 func (db *DB) draw(b []byte) error {
 	if _, err := io.ReadFull(db.opts.Rand, b); err != nil {
 		return errRandomness(err)
@@ -85,14 +85,14 @@ func (db *DB) draw(b []byte) error {
 	return nil
 }
 
-// nextHistory is a history of the same lineage, one term more.
+// nextHistory returns a history of the same lineage with the next term.
 func (db *DB) nextHistory(own [lineageSize]byte) history {
 	h := history{Term: db.history.Term + 1, ID: db.history.ID}
 	copy(h.ID[lineageSize:], own[:])
 	return h
 }
 
-// enter leaves the history there is at a change for h, the next. back undoes it.
+// enter leaves the current history at a change and enters h. back undoes it.
 func (db *DB) enter(h history, at uint64) (back func()) {
 	was, left, ours := db.history, db.left, db.ours
 	if len(left) == 2*keptBranches {
@@ -106,15 +106,15 @@ func (db *DB) enter(h history, at uint64) (back func()) {
 	}
 }
 
-// forkLocked is enter for a history that this open of the file writes from here on. It needs the lock.
+// forkLocked enters a new history that this open of the file writes from here on. It needs the lock.
 func (db *DB) forkLocked(own [lineageSize]byte) (back func()) {
 	back = db.enter(db.nextHistory(own), db.seq)
 	db.ours = true
 	return back
 }
 
-// Fork begins another history at the change the database is at, as one record of the file, which is on disk when it
-// returns. It may be called while writes are refused, but not once they have failed.
+// Fork begins another history at the current change, as one record of the file, which is on disk when Fork returns. It may
+// be called while writes are refused, but not after storage has failed.
 func (db *DB) Fork() error {
 	var own [lineageSize]byte
 	if err := db.draw(own[:]); err != nil {
@@ -142,32 +142,32 @@ func (db *DB) stageFork(own [lineageSize]byte) (wal.Ticket, error) {
 	return db.beginOwnLocked(own), nil
 }
 
-// beginOwnLocked forks and stages that. It needs the lock.
+// beginOwnLocked forks and stages the fork. It needs the lock.
 func (db *DB) beginOwnLocked(own [lineageSize]byte) wal.Ticket {
 	undo := db.landing.empty()
 	undo.fork = db.forkLocked(own)
 	return db.stageForkLocked(undo)
 }
 
-// stageForkLocked stages the history that was entered last, as a block without changes. It needs the lock.
+// stageForkLocked stages the fork into the current history, as a block without changes. It needs the lock.
 func (db *DB) stageForkLocked(undo *undoLog) wal.Ticket {
 	db.last = db.log.Stage(wal.Fork, fork{db.history, db.seq}.record())
 	db.landing.add(block{ticket: db.last, undo: undo})
 	return db.last
 }
 
-// GoOn has this open of the file write the history that the file ends in: whoever wrote it before writes it no more, as
-// the source of a move that is frozen.
+// GoOn makes this open of the file continue the history that the file ends in. The caller makes sure that the previous
+// writer no longer writes it, for example because it is the frozen source of a move.
 func (db *DB) GoOn() {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.ours = true
 }
 
-// takeOver makes sure that no change comes to be called what another was. What an earlier open of the file wrote has
-// ended where the file ends: this one writes a history of its own, which begins with its first change, so that two copies
-// of a file never go on under the same name. Where the file was not closed in order, reads may have been shown changes
-// that are not in it, and the history begins at once. A failure stops writes as any later one does.
+// takeOver makes sure that no change gets the name of another. The history of an earlier open has ended at the end of the
+// file. This open writes a new one, which begins with its first change, so that two copies of a file never continue under
+// the same name. If the file was not closed cleanly, reads may have seen changes that are not in it, and the history begins
+// at once. A failure stops writes as any later one does.
 func (db *DB) takeOver() error {
 	if db.opts.ReadOnly || db.opts.Follower {
 		return nil
@@ -184,16 +184,16 @@ func (db *DB) takeOver() error {
 // fork is where a history begins.
 type fork struct {
 	history
-	at uint64 // the change it left the one before at
+	at uint64 // the change at which it left the history before
 }
 
-// record is the fork as a record of the file: the change, then the history.
+// record encodes the fork as a record of the file: the change, then the history.
 func (f fork) record() []byte {
 	rec := make([]byte, wal.HeaderSize, wal.HeaderSize+forkSize)
 	return appendHistory(binary.LittleEndian.AppendUint64(rec, f.at), f.history)
 }
 
-// forksLocked are the forks since the history of a term, the first one first. It needs the lock, shared or not.
+// forksLocked returns the forks after the history of a term, oldest first. It needs the lock, shared or not.
 func (db *DB) forksLocked(term uint64) (forks []fork) {
 	for i, b := range db.left {
 		if b.Term < term {
@@ -208,7 +208,7 @@ func (db *DB) forksLocked(term uint64) (forks []fork) {
 	return forks
 }
 
-// replayFork is a fork of the file being replayed.
+// replayFork applies a fork in the file that is being replayed.
 func (db *DB) replayFork(payload []byte) error {
 	f, err := decodeFork(payload)
 	if err != nil {
@@ -222,7 +222,7 @@ func (db *DB) replayFork(payload []byte) error {
 	return nil
 }
 
-// decodeFork reads what a record of a fork holds.
+// decodeFork decodes the payload of a fork's record.
 func decodeFork(payload []byte) (fork, error) {
 	if len(payload) != forkSize {
 		return fork{}, fail.New(fail.Damaged, "a fork has %d bytes: expected %d", len(payload), forkSize)
@@ -230,13 +230,13 @@ func decodeFork(payload []byte) (fork, error) {
 	return fork{decodeHistory(payload[8:]), binary.LittleEndian.Uint64(payload)}, nil
 }
 
-// continuedBy reports whether the database goes on with f from where it is.
+// continuedBy reports whether f forks from the database at its current change: in the same lineage, with a later term.
 func (db *DB) continuedBy(f fork) bool {
 	return f.at == db.seq && f.Term > db.history.Term && f.lineage() == db.history.lineage()
 }
 
 func errRandomness(err error) error {
-	return fail.New(fail.Storage, "no randomness to name a history by: %v", err)
+	return fail.New(fail.Storage, "cannot read random bytes for the name of a history: %v", err)
 }
 
 func (db *DB) setHistory(h history) {
@@ -245,7 +245,7 @@ func (db *DB) setHistory(h history) {
 
 func (h history) lineage() [lineageSize]byte { return [lineageSize]byte(h.ID[:]) }
 
-// String is `<term>-<id>`, the id in hexadecimal.
+// String returns `<term>-<id>`, with the id in hexadecimal.
 func (h history) String() string {
 	b := make([]byte, 0, 64)
 	b = strconv.AppendUint(b, h.Term, 10)
@@ -253,7 +253,7 @@ func (h history) String() string {
 	return string(hex.AppendEncode(b, h.ID[:]))
 }
 
-// parseHistory reads what String writes.
+// parseHistory parses the format of String.
 func parseHistory(text []byte) (h history, err error) {
 	term, id, _ := bytes.Cut(text, []byte("-"))
 	h.Term, err = strconv.ParseUint(string(term), 10, 64)
@@ -270,20 +270,21 @@ func errHistory() error {
 	return fail.New(fail.Invalid, "a history is <term>-<id>, a number and 32 hexadecimal digits, as Fenec-History of an answer has it")
 }
 
-// Standing is where a database stands to a change of a history.
+// Standing is the relation of a database to a change of a history.
 type Standing int
 
 const (
-	// Holds is a change the database holds.
+	// Holds means that the database holds the change.
 	Holds Standing = iota + 1
-	// Before is one the database does not hold yet and may come to hold.
+	// Before means that the database does not hold the change yet and may come to hold it.
 	Before
-	// Apart is one it will never hold: of a branch that was left before that change, or of another lineage.
+	// Apart means that the database will never hold the change: it is of a branch that was left before that change, or of
+	// another lineage.
 	Apart
 )
 
-// Stands tells where the database stands to a change of the history written as `<term>-<id>`, or of its own where that
-// is empty. What is no history is fail.Invalid.
+// Stands returns the relation of the database to a change of the history `<term>-<id>`, or of its current history if of is
+// empty. It fails with fail.Invalid if of is not a history.
 func (db *DB) Stands(seq uint64, of []byte) (Standing, error) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
@@ -301,12 +302,12 @@ func (db *DB) Stands(seq uint64, of []byte) (Standing, error) {
 	case seq <= db.seq:
 		return Holds, nil
 	case named && (!db.ours || db.failed != nil):
-		return Apart, nil // that history has ended: what is written from here on is of another
+		return Apart, nil // that history has ended: the next change is of another
 	}
 	return Before, nil
 }
 
-// HistoryAt is the history that a change the database holds was made in.
+// HistoryAt returns the history in which a change that the database holds was made.
 func (db *DB) HistoryAt(seq uint64) string {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
@@ -324,24 +325,24 @@ func (db *DB) historyAtLocked(seq uint64) string {
 	return db.left[n].String()
 }
 
-// follows reports whether forks are made elsewhere: a database that takes writes makes all of its own.
+// follows reports whether forks may come from another copy: a database that accepts writes makes all of its forks.
 func (db *DB) follows() bool { return db.opts.ReadOnly || db.frozen }
 
-// standsApartLocked is Stands for another history than the database's own.
+// standsApartLocked is Stands for a history other than the current one.
 func (db *DB) standsApartLocked(seq uint64, h history) Standing {
 	at, found := uint64(0), false
 	for _, b := range db.left {
 		if b.history == h {
 			at, found = b.at, true
 		} else if found {
-			at = min(at, b.at) // what came after may have left before that
+			at = min(at, b.at) // a later history may have been left at an earlier change
 		}
 	}
 	switch {
 	case found && seq <= at:
 		return Holds
 	case !found && db.follows() && h.Term > db.history.Term && h.lineage() == db.history.lineage():
-		return Before // a fork that this copy has not heard of yet
+		return Before // a fork that this copy has not received yet
 	}
 	return Apart
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// An image on the wire is the file as of one change, then a trailer: a mark, the file's length in bytes and the
-// XXH64 of the file and of that length. Cut anywhere or changed anywhere, it is told from a whole one. The digest is
-// against accidents of the way: who may install an image is the admin token's to say, and a cryptographic one would take
-// longer than all else a move does to the bytes.
+// An image on the wire is the file as of one change, then a trailer: a mark, the file's length in bytes and the XXH64 of
+// the file and of that length. The trailer reveals an image that was cut or changed anywhere. The digest guards against
+// accidents in transit. Who may install an image is decided by the admin token, and a cryptographic digest would take
+// longer than everything else that a move does to the bytes.
 const (
 	imageMark    = "FENECEND"
 	digestSize   = 8
 	imageTrailer = len(imageMark) + 8 + digestSize
 )
 
-// OpenImage is the whole database as of the change seq, to be read once, size bytes long. Writes after it are not in
-// it and do not wait for it.
+// OpenImage returns a reader of the image of the database as of the change seq, size bytes long. It can be read once.
+// Later writes are not in it and do not wait for it.
 func (db *DB) OpenImage() (r io.ReadCloser, size int64, seq uint64, err error) {
 	db.writer.Lock()
 	defer db.writer.Unlock()
@@ -45,7 +45,7 @@ func (db *DB) OpenImage() (r io.ReadCloser, size int64, seq uint64, err error) {
 	return newImageReader(file, length), length + int64(imageTrailer), seq, nil
 }
 
-// imageReader reads a file and, as it ends, the trailer of what was read.
+// imageReader reads a file and then the trailer of what was read.
 type imageReader struct {
 	io.Closer
 	file    io.Reader
@@ -87,7 +87,7 @@ func trailer(digest hash.Hash, length int64) []byte {
 	return digest.Sum(b)
 }
 
-// storageError says what was being done when the file system refused, without its paths.
+// storageError wraps an error of the file system with what was being done, without paths.
 func storageError(doing string, err error) error {
 	if err == nil {
 		return nil

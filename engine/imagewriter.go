@@ -12,25 +12,25 @@ import (
 	"fenec/engine/wal"
 )
 
-// imageRecord is about how large the records of an image are, in bytes.
+// imageRecord is the approximate size of the records of an image, in bytes.
 const imageRecord = 1 << 20
 
-// imageWriter turns a state into the records a file begins with, and into the memory that mirrors them.
+// imageWriter encodes a state as the records of an image, and builds the memory that mirrors them.
 type imageWriter struct {
-	emit   func(record []byte) error // keeps record
+	emit   func(record []byte) error // owns record
 	memory memory
 	tables map[uint64]*imageTable // by number
 	record []byte                 // the record being filled
 	build  doc.Builder
 }
 
-// imageTable is where in the new memory a table's documents are, and how many bytes the operations that put them take.
+// imageTable holds the refs of a table's documents in the new memory, and the size of the operations that put them.
 type imageTable struct {
 	ids  index.IDs
 	live int64
 }
 
-// tableView is a table as an image has it.
+// tableView is a snapshot of a table for an image.
 type tableView struct {
 	number uint64
 	schema *doc.Schema
@@ -38,7 +38,7 @@ type tableView struct {
 	view   view
 }
 
-// stateLocked is what an image taken now is made of. It needs the lock, shared or not.
+// stateLocked returns the state for an image as of now. It needs the lock, shared or not.
 func (db *DB) stateLocked() (head, []tableView) {
 	m := db.memory.snapshot()
 	tables := make([]tableView, 0, len(db.tables))
@@ -93,7 +93,7 @@ func (w *imageWriter) documents(ctx context.Context, t tableView) (err error) {
 	return err
 }
 
-// document adds d to the record, without what it holds in the slots of dropped fields.
+// document adds d to the record, without the values in the slots of dropped fields.
 func (w *imageWriter) document(d doc.Document, dropped []int) {
 	if !slices.ContainsFunc(dropped, func(slot int) bool { return d.Field(slot) != nil }) {
 		w.record = append(w.record, d...)
@@ -107,8 +107,8 @@ func (w *imageWriter) document(d doc.Document, dropped []int) {
 
 func (w *imageWriter) begin() { w.record = append(w.record[:0], make([]byte, wal.HeaderSize)...) }
 
-// end hands the record on and makes it a segment of the memory, where its documents' refs already point. It is a copy:
-// the room the record grew into would be held as long as the segment and counted by nobody.
+// end emits the record and makes a copy of it a segment of the memory, where its documents' refs already point. The spare
+// capacity of the record itself would be kept alive as long as the segment without being counted.
 func (w *imageWriter) end() error {
 	record := slices.Clone(w.record)
 	w.memory.adopt(record)

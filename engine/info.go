@@ -7,7 +7,7 @@ import (
 // CollectionInfo is one collection's schema and size.
 type CollectionInfo struct {
 	Schema    *doc.Schema // not to be changed
-	Documents int         // those there now, of a collection with a ttl
+	Documents int         // without expired ones
 }
 
 // Collections lists the collections by name.
@@ -23,26 +23,26 @@ func (db *DB) Collections() []CollectionInfo {
 	return infos
 }
 
-// Stats is what a database holds.
+// Stats is the size of a database.
 type Stats struct {
 	Seq       uint64
-	Documents int // of the collections statements know, those whose ttl is over and that are not yet deleted too
+	Documents int // in collections that statements can find, including expired ones that are not deleted yet
 	FileBytes int64
-	// LiveBytes are those of the documents there are. DeadBytes are about what a compact takes off the file.
+	// LiveBytes are the bytes of the current documents. DeadBytes is about what a compact would free in the file.
 	LiveBytes, DeadBytes int64
-	// MemoryBytes is what the database holds in the heap: the mirror of its file, the indexes built,
-	// the statements kept and what is counted of them, and during a compact the mirror of the new file.
+	// MemoryBytes is what the database takes in the heap: the mirror of its file, the built indexes, the cached statements
+	// and their statistics, and during a compact the mirror of the new file.
 	MemoryBytes int64
-	// Waiting are the vectors that are not linked into the graph of their index yet: searches measure each of them.
+	// Waiting counts the vectors that are not linked into the graph of their index yet: searches measure each of them.
 	Waiting int
 	Frozen  bool
-	Failed  error // the storage error that stopped writes, nil where none did
+	Failed  error // the storage error that stopped writes, or nil
 }
 
-// fixedBytes is about what an open database takes beside what it counts.
+// fixedBytes is about what an open database takes in addition to what is counted.
 const fixedBytes = 4096
 
-// Stats counts what the database holds now.
+// Stats returns the current sizes.
 func (db *DB) Stats() Stats {
 	db.mu.RLock()
 	defer db.mu.RUnlock()

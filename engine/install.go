@@ -16,15 +16,15 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// incoming is what the side file of an image being installed is called after.
+// incoming is the suffix of the side file of an image that is being installed.
 const incoming = ".incoming"
 
-// InstallImage makes the image src the database at path and opens it. Nothing is at path until the image is whole,
-// checked, replayed and on disk. An image that is cut or changed is fail.Invalid; os.ErrExist where there is a database
-// already.
+// InstallImage writes the image src as the database at path and opens it. No file is at path until the image is complete,
+// checked, replayed and on disk. It fails with fail.Invalid if the image is cut or changed, and with os.ErrExist if there
+// is a database already.
 //
-// An image is replayed and its documents are looked into while it comes in: what is to be done once its last byte is
-// here is little.
+// The image is replayed and its documents are checked while it is received, so that little is left to do after its last
+// byte.
 func InstallImage(path string, src io.Reader, o Options) (db *DB, err error) {
 	o = o.withDefaults()
 	if _, err := o.FS.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -42,7 +42,7 @@ func InstallImage(path string, src io.Reader, o Options) (db *DB, err error) {
 	defer func() {
 		if err != nil {
 			f.Close()
-			o.FS.Remove(side) // what is left of it is removed as the directory is opened
+			o.FS.Remove(side) // if that fails, opening the directory removes it
 		}
 	}()
 	r := newReplaying(newDB(path, o))
@@ -63,32 +63,32 @@ func InstallImage(path string, src io.Reader, o Options) (db *DB, err error) {
 		return nil, storageError("installing the image", err)
 	}
 	if err := o.FS.SyncDir(filepath.Dir(path)); err != nil {
-		o.FS.Remove(path) // it may not keep its name, so it shall not be found under it
+		o.FS.Remove(path) // the rename may not be durable, so the file must not be found under its name
 		return nil, storageError("installing the image", err)
 	}
-	r.db.replayed = 0 // the file is in more segments than one
+	r.db.replayed = 0 // the file is in more than one segment
 	r.db.log = r.stream.Log(path, r.db.walOptions(), file)
 	r.db.space.file = r.db.log.Size()
 	if r.db.beginFeed(); o.Feed != nil {
-		o.Feed.Synced(0) // all that came is on disk
+		o.Feed.Synced(0) // the whole image is on disk
 	}
 	return r.db, nil
 }
 
-// replaying is an image becoming memory beside the one that receives it.
+// replaying replays an image in a goroutine while another one receives it.
 type replaying struct {
 	db     *DB
 	stream *wal.Stream
 	pieces chan []byte   // of the image, in order
-	spare  chan []byte   // pieces replayed, to be filled again
-	done   chan struct{} // closed once all that came is replayed
-	err    error         // why it cannot be, set before done is closed
+	spare  chan []byte   // replayed pieces, for reuse
+	done   chan struct{} // closed once all that was received is replayed
+	err    error         // the error of the replay, set before done is closed
 }
 
-// imagePieces is how many pieces of an image are in memory at a time.
+// imagePieces is the number of pieces of an image in memory at a time.
 const imagePieces = 4
 
-// newReplaying starts a goroutine, which end waits for.
+// newReplaying starts the goroutine; end waits for it.
 func newReplaying(db *DB) *replaying {
 	r := &replaying{
 		db: db, pieces: make(chan []byte, imagePieces), spare: make(chan []byte, imagePieces), done: make(chan struct{}),
@@ -112,7 +112,7 @@ func newReplaying(db *DB) *replaying {
 	return r
 }
 
-// record replays one record, and looks into the documents it holds.
+// record replays one record and checks the documents in it.
 func (r *replaying) record(kind wal.Kind, data []byte, from, to int) error {
 	if err := r.db.replay(kind, data, from, to); err != nil || kind == wal.Derived || kind == wal.Fork {
 		return err
@@ -128,7 +128,7 @@ func (r *replaying) record(kind wal.Kind, data []byte, from, to int) error {
 	})
 }
 
-// end waits until all that came is replayed and says why it could not be.
+// end waits until all that was received is replayed, and returns the error of that.
 func (r *replaying) end() error {
 	close(r.pieces)
 	<-r.done
@@ -145,25 +145,25 @@ func errHeadless() error {
 	return fail.New(fail.Damaged, "the file has no head: it does not begin with an image")
 }
 
-// syncEvery is how much of an image is written, in bytes, before that much is synced while the rest comes in.
+// syncEvery is how many bytes of an image are written before a sync of them begins, while the rest is received.
 const syncEvery = 8 << 20
 
-// sideFile is an image being written. It is synced beside the writing, so that little is left to wait for at its end.
+// sideFile is the file that an image is written to. It is synced while it is written, so that the last sync is short.
 type sideFile struct {
 	vfs.File
-	written int64
-	behind  int64      // written since a sync last began
-	syncing chan error // answers the sync under way, nil without one
+	written  int64
+	unsynced int64      // bytes written since the last sync began
+	syncing  chan error // receives the result of the running sync; nil if none runs
 }
 
-// imagePiece is how much of an image is read at a time, in bytes.
+// imagePiece is how many bytes of an image are read at a time.
 const imagePiece = 1 << 20
 
-// fill writes an image to the file, less its trailer, which must be the right one, hands what it writes to r, and begins
-// the last sync.
+// fill writes an image without its trailer to the file, passes what it writes to r, checks the trailer, and begins the
+// last sync.
 func (f *sideFile) fill(src io.Reader, r *replaying) error {
 	digest := xxhash.New()
-	var kept [imageTrailer]byte // what came last: the trailer, unless more comes
+	var kept [imageTrailer]byte // the last bytes received: the trailer, unless more follow
 	held := 0
 	for {
 		buf := <-r.spare
@@ -201,13 +201,13 @@ func (f *sideFile) fill(src io.Reader, r *replaying) error {
 	return nil
 }
 
-// append writes p behind what there is, and has a sync begin where enough has gathered and none is under way.
+// append appends p to the file, and begins a sync if enough is unsynced and none is running.
 func (f *sideFile) append(p []byte) error {
 	if _, err := f.WriteAt(p, f.written); err != nil {
 		return err
 	}
 	f.written += int64(len(p))
-	if f.behind += int64(len(p)); f.behind < syncEvery {
+	if f.unsynced += int64(len(p)); f.unsynced < syncEvery {
 		return nil
 	}
 	if f.syncing != nil {
@@ -227,12 +227,12 @@ func (f *sideFile) append(p []byte) error {
 
 // begin starts a sync, which the next wait waits for.
 func (f *sideFile) begin() {
-	f.behind = 0
+	f.unsynced = 0
 	f.syncing = make(chan error, 1)
 	go func(done chan<- error) { done <- f.Sync() }(f.syncing)
 }
 
-// wait ends the sync under way, if there is one.
+// wait waits for the running sync, if there is one.
 func (f *sideFile) wait() error {
 	if f.syncing == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 // keysName is the collection of the writes that ran under a key.
 const keysName = "_idempotency"
 
-// isServers tells a collection of the server's own: in the file and in the change numbers like any other, and neither
+// isServers reports whether a collection is internal: in the file and in the change numbers like any other, but neither
 // listed nor found by a statement.
 func isServers(name string) bool { return strings.HasPrefix(name, "_") }
 
@@ -28,7 +28,7 @@ const (
 	keySlots
 )
 
-// keySchema is what keysName is made with, as a first key comes.
+// keySchema is the schema of keysName, which the first key creates.
 var keySchema = &doc.Schema{
 	Name: keysName, Slots: keySlots,
 	Fields: []doc.Field{
@@ -42,7 +42,7 @@ var keySchema = &doc.Schema{
 	},
 }
 
-// keyRow is the row of a key, nil where there is none; its time may be over.
+// keyRow returns the row of a key, which may have expired, or nil.
 func (db *DB) keyRow(key string) (row doc.Document, err error) {
 	t := db.tables[keysName]
 	if t == nil {
@@ -50,7 +50,7 @@ func (db *DB) keyRow(key string) (row doc.Document, err error) {
 	}
 	keys := t.Hash("key")
 	if keys == nil {
-		return nil, fail.New(fail.Damaged, "the collection %s is not as this version makes it", keysName)
+		return nil, fail.New(fail.Damaged, "the collection %s has another schema than this version gives it", keysName)
 	}
 	v := doc.TextValue([]byte(key))
 	keys.Ascend(doc.Hash(v), func(id int64) bool {
@@ -63,13 +63,13 @@ func (db *DB) keyRow(key string) (row doc.Document, err error) {
 	return row, nil
 }
 
-// over tells that the time of a row of keysName has passed.
+// over reports whether a row of keysName has expired.
 func (db *DB) over(row doc.Document, now time.Time) bool {
 	at := int64(row.Field(keyAt).Value().N)
 	return now.UnixMilli()-at >= db.opts.KeyTTL.Milliseconds()
 }
 
-// keep adds the row of o to the block and gives results the change the block will end at.
+// keep adds the row of o to the block and sets the position after the block in results.
 func (x *tx) keep(o *Once, results []Result) error {
 	if x.db.tables[keysName] == nil {
 		if err := x.CreateCollection(keySchema); err != nil {
@@ -80,7 +80,7 @@ func (x *tx) keep(o *Once, results []Result) error {
 	if err != nil {
 		return err
 	}
-	if before != nil { // its time is over
+	if before != nil { // it has expired
 		if err := x.Delete(keysName, before.ID()); err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (x *tx) keep(o *Once, results []Result) error {
 	return x.Put(keysName, row)
 }
 
-// keepWithin is keep of the answer of a batch, which is made a second time for it, and counted in the account as it is.
+// keepWithin is keep for a batch. It counts the second copy of the batch's answer, which keep makes, in the account.
 func (x *tx) keepWithin(account *query.Account, o *Once, results []Result) error {
 	made := int64(0)
 	for i := range results {
@@ -142,12 +142,11 @@ func keyDocument(id int64, now time.Time, o *Once, k *Kept) (doc.Document, error
 	return b.AppendTo(nil, id), nil
 }
 
-// sweptBeside is how many keys whose time is over a new one takes out with it at most: more than one, so that a tenant
-// that is never idle gets rid of them too.
+// sweptBeside is how many expired keys a write under a new key deletes at most. It is more than one, so that the expired
+// keys of a tenant that is never idle are deleted too.
 const sweptBeside = 4
 
-// sweepKeys deletes up to limit keys whose time is over, and says how many. Ids are handed out as time goes, so they are
-// the lowest.
+// sweepKeys deletes up to limit expired keys and returns how many. Ids grow with time, so the expired ones are the lowest.
 func (x *tx) sweepKeys(limit int) (swept int, err error) {
 	var over []int64
 	if t := x.table(keysName); t != nil {
@@ -167,7 +166,7 @@ func (x *tx) sweepKeys(limit int) (swept int, err error) {
 	return len(over), nil
 }
 
-// keysToSweep tells that the time of a key is over. It needs the lock, shared or not.
+// keysToSweep reports whether a key has expired. It needs the lock, shared or not.
 func (db *DB) keysToSweep(now time.Time) (found bool) {
 	if t := db.tables[keysName]; t != nil {
 		t.Ascend(1, func(d doc.Document) bool {

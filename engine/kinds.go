@@ -9,7 +9,7 @@ import (
 	"fenec/engine/index/text"
 )
 
-// empty is the index of no document yet; get finds those it will hold.
+// empty returns an empty index; get finds the documents it will hold.
 func (x *derived) empty(get lookup) builtIndex {
 	switch x.index.Kind {
 	case doc.IndexSorted, doc.IndexTTL:
@@ -24,7 +24,7 @@ func (x *derived) empty(get lookup) builtIndex {
 	return new(hashIndex)
 }
 
-// Hash, Sorted, Vectors, Text and Inverted are query.Table.
+// Hash, Sorted, Vectors, Text and Inverted implement query.Table.
 
 func (t *table) Hash(on string) *index.Hash {
 	if s, ok := t.built(on).(*hashIndex); ok {
@@ -61,7 +61,7 @@ func (t *table) Inverted(on string) *index.Inverted {
 	return nil
 }
 
-// hashIndex leaves out nulls: no lookup asks for one.
+// hashIndex leaves out nulls: no lookup is for one.
 type hashIndex struct{ index.Hash }
 
 func (s *hashIndex) fill(n int, each func(add func(v doc.Value, id int64))) {
@@ -88,7 +88,7 @@ func (s *hashIndex) remove(v doc.Value, id int64) {
 
 func (s *hashIndex) bytes() int64 { return s.Bytes() }
 
-// sortedIndex holds nulls too: they have a place in the order.
+// sortedIndex holds nulls too, since they have a place in the order.
 type sortedIndex struct{ *index.Sorted }
 
 func (s sortedIndex) fill(n int, each func(add func(v doc.Value, id int64))) { s.Build(n, each) }

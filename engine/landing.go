@@ -8,11 +8,11 @@ import (
 	"fenec/engine/wal"
 )
 
-// landing holds how to put back each block that is staged and not yet known to be written, in the order of the file.
+// landing holds the undo log of each block that is staged and not yet known to be written, in the order of the file.
 type landing struct {
 	mu     sync.Mutex
 	blocks []block
-	spare  atomic.Pointer[undoLog] // a small one to use again
+	spare  atomic.Pointer[undoLog] // a small one to reuse
 }
 
 type block struct {
@@ -21,7 +21,7 @@ type block struct {
 	changes uint64
 }
 
-// empty is an undoLog to fill.
+// empty returns an empty undoLog.
 func (l *landing) empty() *undoLog {
 	if u := l.spare.Swap(nil); u != nil {
 		return u
@@ -43,7 +43,7 @@ func (l *landing) add(b block) {
 	l.mu.Unlock()
 }
 
-// landed lets go of what is written up to t.
+// landed drops the blocks up to t, which are written.
 func (l *landing) landed(t wal.Ticket) {
 	l.mu.Lock()
 	n := 0
@@ -51,7 +51,7 @@ func (l *landing) landed(t wal.Ticket) {
 		l.recycle(l.blocks[n].undo)
 		n++
 	}
-	if n == len(l.blocks) { // as it is where nobody else writes
+	if n == len(l.blocks) { // always so with a single writer
 		clear(l.blocks)
 		l.blocks = l.blocks[:0]
 	} else {
@@ -60,7 +60,7 @@ func (l *landing) landed(t wal.Ticket) {
 	l.mu.Unlock()
 }
 
-// from takes out the blocks from first on.
+// from removes and returns the blocks from first on.
 func (l *landing) from(first wal.Ticket) []block {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,8 +73,8 @@ func (l *landing) from(first wal.Ticket) []block {
 	return out
 }
 
-// storageFailed is called by the log as a write to the file or a sync of it has failed: writes stop, and the blocks
-// from first on, which are not in the file, are put back, so that a read sees none of what is answered with an error.
+// storageFailed is called by the log after a write to the file or a sync of it has failed. It stops writes and undoes the
+// blocks from first on, which are not in the file, so that no read sees a write that has failed.
 func (db *DB) storageFailed(first wal.Ticket, err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()

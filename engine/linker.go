@@ -7,13 +7,13 @@ import (
 	"sync/atomic"
 )
 
-// linker is the goroutine that links, beside the queries, the vectors that writes have left to the graphs of a database:
-// until then every search of the graph compares with each of them. It saves what it made of them, lets go of what the
-// file had, and is there only while there is something to do.
+// linker is the goroutine that links the vectors that writes have added to the graphs of a database, while queries go on.
+// Until a vector is linked, every search of its graph measures it. The linker also saves the graphs and releases their old
+// bytes in memory. It runs only while there is something to do.
 type linker struct {
-	db     *DB
-	crowd  int         // how many numbers of vectors may wait before writes are held back
-	wanted atomic.Bool // there may be something to do that it has not looked at
+	db          *DB
+	maxUnlinked int         // maxUnlinked, or less in tests
+	wanted      atomic.Bool // there may be something to do that it has not seen
 
 	mu      sync.Mutex
 	running bool
@@ -21,10 +21,10 @@ type linker struct {
 	ended   sync.WaitGroup
 }
 
-// want has it look whether there is something to do. It may be called under the database's lock.
+// want makes the linker check for work. It may be called under the database's lock.
 func (l *linker) want() {
 	if l.wanted.Swap(true) {
-		return // whoever set it sees to that
+		return // the goroutine that set it starts the linker
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,16 +66,16 @@ func (l *linker) stop() {
 	l.ended.Wait()
 }
 
-// linkers is how many processors link beside the queries, to which the others are left.
+// linkers returns how many processors link. The others are left to the queries.
 func linkers() int { return max(runtime.GOMAXPROCS(0)/2, 1) }
 
-// linkSome links some of the vectors that wait and tells whether there were any.
+// linkSome links some of the unlinked vectors and reports whether there were any.
 func (db *DB) linkSome() bool {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	for _, t := range db.numbers {
 		for _, x := range t.derived {
-			if s, ok := x.there().(*graphIndex); ok && s.linkStep(linkers()) > 0 {
+			if s, ok := x.ifBuilt().(*graphIndex); ok && s.linkStep(linkers()) > 0 {
 				return true
 			}
 		}
@@ -83,15 +83,15 @@ func (db *DB) linkSome() bool {
 	return false
 }
 
-// crowd is how many numbers of vectors may wait to be linked before writes that add to them are held back: a search
-// measures each, which takes it some ten milliseconds.
-const crowd = 32 << 20
+// maxUnlinked is how many numbers of unlinked vectors a graph may have before writes that add to them have to link. A
+// search measures each of them, which takes some ten milliseconds for so many.
+const maxUnlinked = 32 << 20
 
-// keepUp has a write that changed n documents link as many vectors itself, where a graph has a crowd of them waiting: so
-// that writers who are faster than the linker do not make searches slower and slower.
+// keepUp makes a write that changed n documents link as many vectors if a graph has too many unlinked ones, so that
+// writers that are faster than the linker do not make searches slower and slower.
 func (db *DB) keepUp(ctx context.Context, n int64) {
 	for n > 0 && db.linker.runs() && ctx.Err() == nil {
-		linked := db.linkCrowded()
+		linked := db.linkOverdue()
 		if linked == 0 {
 			return
 		}
@@ -99,20 +99,20 @@ func (db *DB) keepUp(ctx context.Context, n int64) {
 	}
 }
 
-// runs tells that the linker has something to do.
+// runs reports whether the linker is running.
 func (l *linker) runs() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.running
 }
 
-// linkCrowded is linkSome for graphs in which too many wait. It says how many it linked.
-func (db *DB) linkCrowded() (linked int) {
+// linkOverdue is linkSome for graphs with too many unlinked vectors. It returns how many it linked.
+func (db *DB) linkOverdue() (linked int) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	for _, t := range db.numbers {
 		for _, x := range t.derived {
-			if s, ok := x.there().(*graphIndex); ok && s.waiting() > db.linker.crowd/x.vector.Dim {
+			if s, ok := x.ifBuilt().(*graphIndex); ok && s.waiting() > db.linker.maxUnlinked/x.vector.Dim {
 				return s.linkStep(1)
 			}
 		}

@@ -144,7 +144,7 @@ func TestCreateIndexLinksAllBeforeItAnswers(t *testing.T) {
 	if _, err := db.Exec(context.Background(), create, nil); err != nil {
 		t.Fatal(err)
 	}
-	if s, ok := db.tables["c"].index("v").there().(*graphIndex); !ok || s.waiting() > 0 || s.Len() != 500 {
+	if s, ok := db.tables["c"].index("v").ifBuilt().(*graphIndex); !ok || s.waiting() > 0 || s.Len() != 500 {
 		t.Error("the index is not built, or vectors wait in it")
 	}
 	checkNearest(t, db)
@@ -153,7 +153,7 @@ func TestCreateIndexLinksAllBeforeItAnswers(t *testing.T) {
 // TestWritersAreHeldBackByACrowd puts while the linker never gets to it.
 func TestWritersAreHeldBackByACrowd(t *testing.T) {
 	db := inMemory(t, Options{})
-	db.linker.crowd = 8 * 100
+	db.linker.maxUnlinked = 8 * 100
 	mustExec(t, db, `create collection c (v vector<8> @hnsw(l2))`)
 	s := graph(db)
 	db.linker.stop()

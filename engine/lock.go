@@ -9,7 +9,7 @@ import (
 	"fenec/internal/vfs"
 )
 
-// lockName is the file in a directory of databases that its process holds a lock on.
+// lockName is the file in a directory of databases that the process which opens them holds a lock on.
 const lockName = ".lock"
 
 // LockDir makes this process the only one that opens the databases of dir, until the Closer is closed.
@@ -17,7 +17,7 @@ func LockDir(fs vfs.FS, dir string) (io.Closer, error) {
 	return lock(fs, filepath.Join(dir, lockName), "the directory")
 }
 
-// LockFile is LockDir for a single database, by a file beside it.
+// LockFile is LockDir for a single database, with a lock file next to it.
 func LockFile(fs vfs.FS, path string) (io.Closer, error) {
 	return lock(fs, path+lockName, "the file")
 }

@@ -6,19 +6,18 @@ import (
 	"fenec/engine/doc"
 )
 
-// segmentSize is what a segment grows to, in bytes, before the next begins. One block larger than it has a segment of
-// its own.
+// segmentSize is the size in bytes at which a segment is full and the next begins. A larger block has a segment of its own.
 const segmentSize = 1 << 20
 
 // memory mirrors the file in the heap: the records as they are on disk, in segments without pointers, so that the
 // garbage collector sees a segment and not its documents. A document is named by a ref: the segment's number above
 // refShift, its offset in the segment below.
 //
-// The last segment takes the next block; growing it may move its bytes, never their offsets, and the old bytes stay as
-// they are for whoever still writes them to disk.
+// The last segment takes the next block. Growing it may move its bytes but not their offsets. The old bytes never change,
+// as they may still be being written to disk.
 type memory struct {
 	segments [][]byte
-	sealed   int // segments before this one take no more
+	sealed   int // segments before this one are full
 }
 
 const (
@@ -32,14 +31,14 @@ func (m *memory) document(ref uint64) doc.Document {
 	return doc.At(m.segments[ref>>refShift], ref&refMask)
 }
 
-// adopt takes a whole segment that is never appended to.
+// adopt adds a whole segment that is never appended to.
 func (m *memory) adopt(b []byte) (segment int) {
 	m.segments = append(m.segments, b)
 	m.sealed = len(m.segments)
 	return m.sealed - 1
 }
 
-// open names the segment the next block goes to and where in it the block begins.
+// open returns the segment for the next block and the offset at which the block begins.
 func (m *memory) open() (segment, start int) {
 	var room []byte
 	if n := len(m.segments); n > m.sealed {
@@ -47,15 +46,15 @@ func (m *memory) open() (segment, start int) {
 			return n - 1, used
 		}
 		m.sealed = n
-		// The first segment grows with what a small tenant writes; whoever has filled one is about to fill the next. It
-		// has room for the block that passes segmentSize, most being small.
+		// The first segment grows gradually, for small tenants. A tenant that has filled one is about to fill the next, so
+		// that is allocated at once, with room for the block that passes segmentSize if it is small, as most are.
 		room = make([]byte, 0, segmentSize+segmentSize/64)
 	}
 	m.segments = append(m.segments, room)
 	return len(m.segments) - 1, 0
 }
 
-// cut takes the end of the open segment off again, from start on, and the room it grew by where that is much.
+// cut removes the end of the open segment from start on, and frees the room it grew by if that is much.
 func (m *memory) cut(segment, start int) {
 	s := &m.segments[segment]
 	*s = (*s)[:start]
@@ -64,12 +63,12 @@ func (m *memory) cut(segment, start int) {
 	}
 }
 
-// snapshot is the memory as it stands, to be read without a lock.
+// snapshot returns a copy of the current memory, to be read without a lock.
 func (m *memory) snapshot() memory {
 	return memory{segments: slices.Clone(m.segments), sealed: len(m.segments)}
 }
 
-// bytes is what the segments hold on to.
+// bytes returns the capacity of the segments.
 func (m *memory) bytes() int64 {
 	var n int64
 	for _, s := range m.segments {
@@ -78,11 +77,11 @@ func (m *memory) bytes() int64 {
 	return n
 }
 
-// trimmed is the share of the file's segment, one in so many, that graphs at its end must take to be taken off it.
+// trimmed sets which share of the file's segment, one in so many, graphs at its end must take to be trimmed.
 const trimmed = 8
 
-// trim takes the graphs off the end of the segment that is the file as it was opened, once no index needs them: where
-// nothing was written since they were saved, they are all that is there to take off, and otherwise nearly all.
+// trim cuts the graphs off the end of the segment that is the file as it was opened, once no index needs them. If nothing
+// was written after they were saved, these are all graphs in the segment, and otherwise nearly all.
 func (db *DB) trim() {
 	db.mu.RLock()
 	end := db.replayed
@@ -103,7 +102,7 @@ func (db *DB) trim() {
 	documents := slices.Clone(file[:end])
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if db.replayed != 0 { // no compact has put other segments there
+	if db.replayed != 0 { // no compact has replaced the segments
 		db.memory.segments[0], db.replayed = documents, 0
 		if db.opts.Feed != nil {
 			db.opts.Feed.Relocated(0, documents)

@@ -8,42 +8,42 @@ import (
 	"fenec/engine/wal"
 )
 
-// Once has a write run once under a key, however often it is sent.
+// Once makes a write run once under a key, however often it is sent.
 //
-// The key, the request's fingerprint and the answer are a row of the collection _idempotency, and the row is a change of
-// the write's own block: on disk there is the write with its key or neither, wherever a crash falls. For that the answer
-// has to be known before the block lands, so Answer is called with the results while the block is still open, Seq
-// being the change the block will end at, the row counted in. A write that fails is put back, and its key with it.
+// The key, the request's fingerprint and the answer are a row of the collection _idempotency. The row is a change of the
+// write's own block, so after a crash the disk has the write with its key or neither. The answer therefore has to be known
+// before the block lands: Answer is called with the results while the block is still open. Seq in them is the change number
+// after the block, including the row. A write that fails is undone together with its key.
 //
-// Whoever comes second with a key finds the row, where the first has staged its block, and waits until that is as
-// durable as its own answer promises.
+// A second request with a key finds the row once the first has staged its block. It waits until that block is as durable as
+// its own answer promises.
 type Once struct {
 	// Key is 1 to MaxKey characters of printable ASCII.
 	Key string
-	// Request tells what is asked: the same key for another one is fail.Reused.
+	// Request is the fingerprint of the request. The same key with another fingerprint fails with fail.Reused.
 	Request [32]byte
-	// Answer makes of a write's results what is answered now and ever after. It runs under the database's lock, may not
-	// use the database, and its body is copied. It is not called where nothing is to be kept: for a read, for a
-	// compact, which changes no document and may run again, and where the write has run before.
+	// Answer turns a write's results into the answer that is sent now and on every repetition. It runs under the database's
+	// lock and must not call the database; its body is copied. It is not called for a read, for a compact, which changes no
+	// document and may run again, or if the write has run before.
 	Answer func(results []Result) (status int, body []byte)
 }
 
-// MaxKey is how many characters the key of a write has at most.
+// MaxKey is the most characters of the key of a write.
 const MaxKey = 255
 
-// defaultKeyTTL is how long an answer is kept where Options do not say.
+// defaultKeyTTL is how long an answer is kept if Options.KeyTTL is zero.
 const defaultKeyTTL = 24 * time.Hour
 
 // Kept is the answer of a write that has run before.
 type Kept struct {
 	Status  int
 	Body    []byte // not to be changed
-	Seq     uint64 // the change the write left the database at
+	Seq     uint64 // the change number after the write
 	History string
 }
 
-// RanBefore is the answer kept under the key of o, nil where the write is yet to run or o is nil. A database that takes
-// no writes answers it too.
+// RanBefore returns the answer kept under the key of o, or nil if the write has not run or o is nil. It also works on a
+// database that accepts no writes.
 func (db *DB) RanBefore(o *Once) (*Kept, error) {
 	if o == nil {
 		return nil, nil
@@ -70,7 +70,7 @@ func (o *Once) check() error {
 	return nil
 }
 
-// lookUp is keptLocked, and the latest block that what it found may be part of.
+// lookUp returns the result of keptLocked and the ticket of the latest block that it may be part of.
 func (db *DB) lookUp(o *Once) (*Kept, wal.Ticket, error) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
@@ -81,7 +81,7 @@ func (db *DB) lookUp(o *Once) (*Kept, wal.Ticket, error) {
 	return kept, db.last, err
 }
 
-// keptLocked is the answer kept under the key of o, nil where there is none or its time is over. It needs the lock,
+// keptLocked returns the answer kept under the key of o, or nil if there is none or it has expired. It needs the lock,
 // shared or not.
 func (db *DB) keptLocked(o *Once, now time.Time) (*Kept, error) {
 	if o == nil {

@@ -7,13 +7,13 @@ import (
 	"fenec/engine/query"
 )
 
-// worn is the share of a graph's vectors, one in so many, of which no document is left, past which a compact makes it anew:
-// each of them takes memory, and time of the searches that walk by it.
-const worn = 8
+// renewShare sets the share of a graph's vectors, one in so many, without a document past which a compact rebuilds the
+// graph: each of them takes memory, and time of the searches that pass it.
+const renewShare = 8
 
-// renewGraphs makes worn graphs of vectors anew, beside the database.
+// renewGraphs rebuilds graphs with many vectors without a document, while the database runs.
 func (db *DB) renewGraphs(ctx context.Context) error {
-	for _, x := range db.wornGraphs() {
+	for _, x := range db.graphsToRenew() {
 		if err := db.renew(ctx, x); err != nil {
 			return err
 		}
@@ -21,12 +21,12 @@ func (db *DB) renewGraphs(ctx context.Context) error {
 	return nil
 }
 
-func (db *DB) wornGraphs() (out []*derived) {
+func (db *DB) graphsToRenew() (out []*derived) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	for _, t := range db.numbers {
 		for _, x := range t.derived {
-			if s, ok := x.there().(*graphIndex); ok && s.Tombstones()*worn > s.Nodes() {
+			if s, ok := x.ifBuilt().(*graphIndex); ok && s.Tombstones()*renewShare > s.Nodes() {
 				out = append(out, x)
 			}
 		}
@@ -34,7 +34,7 @@ func (db *DB) wornGraphs() (out []*derived) {
 	return out
 }
 
-// renew builds the index of x anew and puts it in the place of what x has, unless x was dropped meanwhile.
+// renew rebuilds the index of x and replaces the old one, unless x was dropped meanwhile.
 func (db *DB) renew(ctx context.Context, x *derived) error {
 	b := db.watchAgain(x)
 	defer db.unwatch(b)
@@ -53,7 +53,7 @@ func (db *DB) renew(ctx context.Context, x *derived) error {
 	return nil
 }
 
-// watchAgain is for an index to be built that x is one of already; nil where x was dropped.
+// watchAgain is watch for rebuilding x, which is built already. It returns nil if x was dropped.
 func (db *DB) watchAgain(x *derived) *building {
 	db.mu.Lock()
 	defer db.mu.Unlock()

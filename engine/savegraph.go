@@ -2,26 +2,28 @@ package engine
 
 import "fenec/engine/wal"
 
-// When a graph is saved. It is written whole each time, so it must have changed by a share of itself: what is saved over
-// the life of a file is then a small multiple of its graphs, and what an open finds unlinked is no more than that share.
+// grown is the share of a graph, one in so many, that must have changed for it to be saved. A graph is written whole each
+// time. With a share, the total written over the life of a file is a small multiple of its graphs, and no more than that
+// share is unlinked after an open.
 type grown int
 
 const (
-	// grownBusy is while vectors wait: a graph being made saves itself as it doubles, so that a crash costs half of the work.
+	// grownBusy applies while vectors are unlinked: a growing graph is saved each time it has doubled, so that a crash
+	// costs at most half of the work.
 	grownBusy grown = 2
-	// grownIdle is once they are linked.
+	// grownIdle applies once all vectors are linked.
 	grownIdle grown = 8
-	// savedBeside is how many vectors must have been linked for a save beside the queries: fewer are soon linked again.
+	// savedBeside is how many vectors must have been linked for a save while queries run: fewer are soon linked again.
 	savedBeside = 1024
 )
 
-// due tells that the graph has changed by a share of itself since it was saved last, and by at least that many vectors.
+// due reports whether the graph has changed since the last save by a share of itself and by at least atLeast vectors.
 func (s *graphIndex) due(share grown, atLeast int64) bool {
 	gained := s.gained()
 	return gained >= max(atLeast, 1) && gained*int64(share) >= int64(s.Nodes())
 }
 
-// gained counts the vectors that were linked or taken out since the graph was saved.
+// gained counts the vectors that were linked or removed since the graph was saved.
 func (s *graphIndex) gained() int64 { return s.moved.Load() - int64(s.waiting()) - s.saved.Load() }
 
 // savedGraph is a graph to be written.
@@ -29,28 +31,28 @@ type savedGraph struct {
 	*keptGraph
 	index *derived
 
-	built *graphIndex // nil where no statement has needed it
-	mark  int64       // how far built is in its changes
+	built *graphIndex // nil if no statement has needed it
+	mark  int64       // the number of built's changes that the graph includes
 
-	from *keptGraph // where it is not built: what the file had, of which this is a copy
+	from *keptGraph // if it is not built: the graph in the file, of which this is a copy
 }
 
-// done says that the file has the graph.
+// done records that the graph is in the file.
 func (g *savedGraph) done() {
 	g.index.kept.filed.Store(g.recordBytes())
 	switch {
 	case g.built != nil:
 		g.built.saved.Store(g.mark)
-	case g.from != nil: // and unless it was needed meanwhile
+	case g.from != nil: // does nothing if the index was built meanwhile
 		g.index.kept.whole.CompareAndSwap(g.from, g.keptGraph)
 	}
 }
 
-// graphsLocked are all graphs, to be written to another file. It needs the lock, shared or not.
+// graphsLocked returns all graphs, to be written to another file. It needs the lock, shared or not.
 func (db *DB) graphsLocked() (out []savedGraph) {
 	for _, t := range db.numbers {
 		for _, x := range t.derived {
-			if s, ok := x.there().(*graphIndex); ok {
+			if s, ok := x.ifBuilt().(*graphIndex); ok {
 				out = append(out, x.snapshotGraph(s))
 			} else if kept := x.kept.whole.Load(); kept != nil {
 				out = append(out, savedGraph{keptGraph: kept.copy(), index: x, from: kept})
@@ -60,11 +62,11 @@ func (db *DB) graphsLocked() (out []savedGraph) {
 	return out
 }
 
-// grownLocked are the graphs that are due, as they are now. It needs the lock, shared or not.
+// grownLocked returns snapshots of the graphs that are due to be saved. It needs the lock, shared or not.
 func (db *DB) grownLocked(share grown, atLeast int64) (out []savedGraph) {
 	for _, t := range db.numbers {
 		for _, x := range t.derived {
-			if s, ok := x.there().(*graphIndex); ok && s.due(share, atLeast) {
+			if s, ok := x.ifBuilt().(*graphIndex); ok && s.due(share, atLeast) {
 				out = append(out, x.snapshotGraph(s))
 			}
 		}
@@ -82,7 +84,7 @@ func (x *derived) snapshotGraph(s *graphIndex) savedGraph {
 	}
 }
 
-// saveGrown writes the graphs that have changed much to the file, beside the queries and the writers.
+// saveGrown writes the graphs that have changed much to the file, while queries and writers go on.
 func (db *DB) saveGrown(share grown) {
 	db.mu.RLock()
 	var graphs []savedGraph
@@ -92,12 +94,12 @@ func (db *DB) saveGrown(share grown) {
 	db.mu.RUnlock()
 	for i := range graphs {
 		if err := db.saveGraph(&graphs[i]); err != nil {
-			return // a storage failure, which is told as one; or no time to write, and Close may do so
+			return // the log reports a storage failure; if writes are refused for now, Close may save the graph
 		}
 	}
 }
 
-// saveGraph writes a graph to the file. Until it is there whole, the graph before it is the latest.
+// saveGraph writes a graph to the file. Until it is complete, the graph before it is the latest.
 func (db *DB) saveGraph(g *savedGraph) error {
 	staged := int64(0)
 	err := g.records(func(record []byte) error {
@@ -127,7 +129,7 @@ func (db *DB) writeDerived(record []byte) error {
 }
 
 func (db *DB) stageDerived(record []byte) (wal.Ticket, error) {
-	db.writer.Lock() // no compaction is about to leave it out
+	db.writer.Lock() // so that no compaction leaves it out
 	defer db.writer.Unlock()
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -140,8 +142,8 @@ func (db *DB) stageDerived(record []byte) (wal.Ticket, error) {
 	return db.last, nil
 }
 
-// saveLast writes the graphs that have changed since they were saved to the file of a database that is closing, once
-// everything else is on disk. Where that fails, nothing but time is lost: the log is told, and Close is not.
+// saveLast writes the graphs that have changed since their last save to the file of a database that is closing, after
+// everything else is on disk. If that fails, only time is lost: the failure is logged, and Close does not return it.
 func (db *DB) saveLast() (failed bool) {
 	if db.opts.ReadOnly || db.log.Err() != nil {
 		return false
@@ -149,7 +151,7 @@ func (db *DB) saveLast() (failed bool) {
 	db.mu.RLock()
 	graphs := db.grownLocked(grownIdle, 1)
 	db.mu.RUnlock()
-	if len(graphs) == 0 || db.log.Sync() != nil { // which Close meets again
+	if len(graphs) == 0 || db.log.Sync() != nil { // Close returns the error of the sync
 		return false
 	}
 	for _, g := range graphs {
@@ -160,7 +162,7 @@ func (db *DB) saveLast() (failed bool) {
 	}
 	err := db.log.Sync()
 	if err != nil {
-		db.opts.Log.Warn().Err(err).Msg("the graph of a vector index could not be saved as the database closed: it is made again when it is needed")
+		db.opts.Log.Warn().Err(err).Msg("the graph of a vector index could not be saved when the database closed: it is rebuilt when it is needed")
 	}
 	return err != nil
 }

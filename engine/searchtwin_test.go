@@ -120,7 +120,7 @@ func mustHold(tb rapid.TB, db *DB) {
 	defer db.mu.RUnlock()
 	for _, t := range db.tables {
 		for _, x := range t.derived {
-			if s := x.there(); s != nil {
+			if s := x.ifBuilt(); s != nil {
 				checkIndex(tb, x, s)
 			}
 		}

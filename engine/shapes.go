@@ -13,21 +13,21 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// maxShapes is how many shapes of statements are counted. Where another comes the one with the fewest calls goes.
+// maxShapes is how many shapes of statements are counted. Another one replaces the one with the fewest calls.
 const maxShapes = 256
 
-// shapeBytes is about what a shape takes beside its text.
+// shapeBytes is about what a shape takes in addition to its text.
 const shapeBytes = 160
 
-// shapes counts what statements did and cost, those that differ in their values alone as one (syntax.Shape). What is
-// counted lasts until it is reset or the database is closed.
+// shapes counts the effects and costs of statements. Statements that differ only in their values count as one shape
+// (syntax.Shape). The counts last until they are reset or the database is closed.
 type shapes struct {
 	mu     sync.Mutex
 	counts map[string]*shapeCount
 	bytes  atomic.Int64
 }
 
-// shapeCount is what is counted of one shape.
+// shapeCount holds the counts of one shape.
 type shapeCount struct {
 	shape   string
 	calls   atomic.Int64
@@ -38,7 +38,7 @@ type shapeCount struct {
 	dropped atomic.Bool // no longer one of the shapes counted
 }
 
-// count is what to count s in. The statement keeps it, so that its shape is made once.
+// count returns the counts of s. The statement caches them, so that its shape is made once.
 func (c *shapes) count(s *statement) *shapeCount {
 	if n := s.count.Load(); n != nil && !n.dropped.Load() {
 		return n
@@ -104,12 +104,12 @@ func (n *shapeCount) add(took time.Duration, rows int64, failed bool) {
 
 var started = time.Now()
 
-// steady is the time since the process began. What a statement takes is measured by it rather than by Options.Clock, which
-// says what time it is: read without the time of day it costs half, and every statement reads it twice.
+// steady returns the time since the process began. It measures the duration of statements instead of Options.Clock, which
+// gives the time of day: reading only the monotonic clock costs half, and every statement reads it twice.
 func steady() time.Duration { return time.Since(started) }
 
-// ran counts that s ran until now, and logs it where it was slow: its shape, never a value of it, and so not the error
-// it may have failed with.
+// ran counts a run of s that has just ended, and logs it if it was slow: its shape but never a value of it, and so not the
+// error it may have failed with.
 func (db *DB) ran(ctx context.Context, s *statement, began time.Duration, res *Result, err error) {
 	took := steady() - began
 	rows := res.Affected
@@ -123,26 +123,26 @@ func (db *DB) ran(ctx context.Context, s *statement, began time.Duration, res *R
 		if id, ok := ctx.Value(requestKey{}).([]byte); ok {
 			event.Bytes("request", id)
 		}
-		event.Msg("a statement was slow")
+		event.Msg("slow statement")
 	}
 }
 
-// requestKey is what a context has the id of its request under, where it is of one.
+// requestKey is the key of a context under which it holds the id of its request, if it has one.
 type requestKey struct{}
 
-// RequestID marks the key for those who keep the id.
+// RequestID marks the key for contexts that hold the id.
 func (requestKey) RequestID() {}
 
 // StatementStats is what the statements of one shape did since the database was opened or the counts reset.
 type StatementStats struct {
 	Shape          string // the canonical text with a ? for each value
 	Calls, Errors  int64  // calls that failed are calls
-	Rows           int64  // answered by reads, touched by writes
+	Rows           int64  // returned by reads, touched by writes
 	Total, Longest time.Duration
 }
 
-// StatementStats lists what the statements that ran cost, those that took longest together first. A statement's time is
-// what its caller waited, that of one within a batch what it ran. Statements that cannot be read are not counted.
+// StatementStats lists the counts of the statements that ran, by descending total time. A statement's time is how long its
+// caller waited; within a batch it is how long it ran. Statements that cannot be parsed are not counted.
 func (db *DB) StatementStats() []StatementStats {
 	c := &db.shapes
 	c.mu.Lock()
@@ -160,5 +160,5 @@ func (db *DB) StatementStats() []StatementStats {
 	return list
 }
 
-// ResetStatementStats begins to count anew.
+// ResetStatementStats sets the counts to zero.
 func (db *DB) ResetStatementStats() { db.shapes.reset() }

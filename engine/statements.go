@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	statementsBytes  = 128 << 10 // what a generation of parsed statements may take, by statementBytes
-	statementMaxText = 4096      // bytes of a text worth keeping
+	statementsBytes  = 128 << 10 // the most a generation of parsed statements takes, by statementBytes
+	statementMaxText = 4096      // the most bytes of a text that is cached
 )
 
-// statementBytes is about what a parsed and planned statement takes: its tree is some times its text.
+// statementBytes returns about what a parsed and planned statement takes: its tree is a few times its text.
 func statementBytes(text string) int { return 512 + 8*len(text) }
 
-// statements keeps parsed statements by their text, so that a statement sent again is parsed once. It has two
-// generations: what is used moves to the young one, and when that is full the old one goes.
+// statements caches parsed statements by their text, so that a repeated statement is parsed once. It has two generations:
+// a statement that is used moves to the young one, and when that is full the old one is dropped.
 type statements struct {
 	mu         sync.RWMutex
 	young, old map[string]*statement
@@ -25,11 +25,11 @@ type statements struct {
 	oldBytes   int
 }
 
-// statement is a parsed statement and the latest plan made of it.
+// statement is a parsed statement and its latest plan.
 type statement struct {
 	tree    syntax.Statement
 	planned atomic.Pointer[planned]
-	count   atomic.Pointer[shapeCount] // what counted it last
+	count   atomic.Pointer[shapeCount] // the counts it was last added to
 
 	waiting    atomic.Pointer[waiting]    // of a set or del that has waited
 	plannedDue atomic.Pointer[plannedDue] // likewise
@@ -40,11 +40,11 @@ type planned struct {
 	version uint64 // of the schemas it was made for
 }
 
-// parse is parseWithin a limit of its own.
+// parse is parseWithin with a limit of its own.
 func (c *statements) parse(text string) (*statement, error) { return c.parseWithin(text, nil) }
 
-// parseWithin finds a statement among those kept, or parses it: what the tree of one takes that is too long to be kept is
-// counted in the account, which may be nil.
+// parseWithin returns a cached statement or parses the text. If the text is too long to be cached, the bytes of its tree
+// are counted in the account, which may be nil.
 func (c *statements) parseWithin(text string, account *query.Account) (*statement, error) {
 	c.mu.RLock()
 	s, old := c.young[text], c.old[text]
@@ -65,7 +65,7 @@ func (c *statements) parseWithin(text string, account *query.Account) (*statemen
 	return s, nil
 }
 
-// parseCounted is syntax.Parse, of a long text within an account.
+// parseCounted is syntax.Parse that counts the tree of a long text in an account.
 func parseCounted(text string, account *query.Account) (syntax.Statement, error) {
 	if len(text) <= statementMaxText {
 		return syntax.Parse(text)
@@ -96,14 +96,14 @@ func (c *statements) keep(text string, s *statement) {
 	c.youngBytes += size
 }
 
-// bytes is about what the statements kept take.
+// bytes returns about what the cached statements take.
 func (c *statements) bytes() int64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return int64(c.youngBytes + c.oldBytes)
 }
 
-// plan is s planned for the schemas of r as they are, which the caller's lock keeps so.
+// plan returns the plan of s for the current schemas of r. The caller holds the database's lock.
 func (s *statement) plan(r query.Reader) (*query.Plan, error) {
 	version := r.SchemaVersion()
 	if p := s.planned.Load(); p != nil && p.version == version {
@@ -117,19 +117,19 @@ func (s *statement) plan(r query.Reader) (*query.Plan, error) {
 	return plan, nil
 }
 
-// compacts tells a compact, which is no block.
+// compacts reports whether s is a compact, which is not a block.
 func (s *statement) compacts() bool {
 	_, ok := s.tree.(*syntax.Compact)
 	return ok
 }
 
-// requires reports whether the statement is a get that must have so many rows.
+// requires reports whether s is a get that requires a number of rows.
 func (s *statement) requires() bool {
 	get, ok := s.tree.(*syntax.Get)
 	return ok && get.Require != nil
 }
 
-// writes tells a statement that changes the database.
+// writes reports whether s changes the database.
 func (s *statement) writes() bool {
 	switch s.tree.(type) {
 	case *syntax.Get, *syntax.Explain, *syntax.Collections, *syntax.Describe:

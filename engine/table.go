@@ -8,29 +8,28 @@ import (
 	"fenec/engine/index"
 )
 
-// table is one collection: where its documents are, the next id, and the indexes built so far. The database's lock
-// guards it.
+// table is one collection: the refs of its documents, the next id and the indexes. The database's lock guards it.
 type table struct {
 	db     *DB
 	memory *memory // of db
 	number uint64  // names it in the file
 	schema *doc.Schema
-	ttl    *doc.Field // of the schema; nil where it has none
+	ttl    *doc.Field // of the schema; nil if it has none
 	ids    *index.IDs
-	next   int64 // the id handed out next; 0 once they are used up
-	live   int64 // bytes of the operations that put the documents there are
-	// servers is set for a collection of the server's own.
+	next   int64 // the id assigned next; 0 once they are used up
+	live   int64 // bytes of the operations that put the current documents
+	// servers is set for an internal collection.
 	servers bool
 
 	derived  []*derived
-	watchers []*building // indexes being built beside the database
+	watchers []*building // indexes that are being built while writes go on
 }
 
-// addTable makes an empty collection part of the database.
+// addTable adds an empty collection to the database.
 func (db *DB) addTable(number uint64, s *doc.Schema) *table {
 	t := &table{db: db, memory: &db.memory, number: number, schema: s, ids: new(index.IDs), next: 1, servers: isServers(s.Name)}
 	db.counted = max(db.counted, number)
-	t.follow(s)
+	t.setSchema(s)
 	db.insertTable(t)
 	return t
 }
@@ -58,14 +57,14 @@ func (db *DB) removeTable(t *table) {
 	db.tx.asked = nil
 }
 
-// lives counts the operation that put d among what is live, or with sign -1 out of it.
+// lives adds the bytes of the operation that put d to the live bytes, or subtracts them if sign is -1.
 func (t *table) lives(d doc.Document, sign int64) {
 	n := sign * putSize(t.number, d)
 	t.live += n
 	t.db.space.live += n
 }
 
-// moves reports whether a document of that id moves the counter.
+// moves reports whether a document with that id moves the counter of ids.
 func (t *table) moves(id int64) bool { return t.next != 0 && id >= t.next }
 
 // take moves the counter past id.
@@ -79,7 +78,7 @@ func (t *table) take(id int64) {
 	}
 }
 
-// Schema, Len, Get and Ascend are query.Table, with the indexes of kinds.go.
+// Schema, Len, Get and Ascend implement query.Table, with the indexes of kinds.go.
 
 func (t *table) Schema() *doc.Schema { return t.schema }
 
@@ -105,11 +104,11 @@ func (t *table) Ascend(from int64, fn func(doc.Document) bool) {
 	})
 }
 
-// put makes the document at ref the one of its id and returns the ref it replaces. The built indexes follow.
+// put makes the document at ref the one of its id and returns the ref it replaces. The built indexes are updated.
 func (t *table) put(id int64, ref uint64) (old uint64, had bool) {
 	d := t.memory.document(ref)
 	t.lives(d, 1)
-	t.tell(id)
+	t.noteChange(id)
 	if !t.indexed() {
 		if old, had = t.ids.Set(id, ref); had {
 			t.lives(t.memory.document(old), -1)
@@ -124,16 +123,16 @@ func (t *table) put(id int64, ref uint64) (old uint64, had bool) {
 	if t.ttl != nil {
 		t.moveEnd(before, d)
 	}
-	// An index that is asked for a value while it changes must find the document it holds: the old one until every
-	// entry of it is out, the new one from then on.
+	// An index that looks up a value while it changes must find the document it holds: the old one until all its entries
+	// are removed, the new one from then on.
 	for _, x := range t.derived {
-		if s := x.there(); s != nil && had && !sameValue(x.value(before), x.value(d)) {
+		if s := x.ifBuilt(); s != nil && had && !sameValue(x.value(before), x.value(d)) {
 			s.remove(x.value(before), id)
 		}
 	}
 	t.ids.Set(id, ref)
 	for _, x := range t.derived {
-		if s := x.there(); s != nil && (!had || !sameValue(x.value(before), x.value(d))) {
+		if s := x.ifBuilt(); s != nil && (!had || !sameValue(x.value(before), x.value(d))) {
 			s.add(x.value(d), id)
 		}
 	}
@@ -143,31 +142,31 @@ func (t *table) put(id int64, ref uint64) (old uint64, had bool) {
 // indexed reports whether an index of t is built.
 func (t *table) indexed() bool {
 	for _, x := range t.derived {
-		if x.there() != nil {
+		if x.ifBuilt() != nil {
 			return true
 		}
 	}
 	return false
 }
 
-// sameValue tells that an index need not move.
+// sameValue reports whether an index need not change.
 func sameValue(a, b doc.Value) bool {
 	return a.Kind == b.Kind && (a.Kind == doc.Null || doc.Equal(a, b))
 }
 
-// remove takes the document of id out, and the indexes follow.
+// remove removes the document of id and updates the indexes.
 func (t *table) remove(id int64) (old uint64, had bool) {
 	old, had = t.ids.Get(id)
 	if !had {
 		return 0, false
 	}
 	d := t.memory.document(old)
-	t.tell(id)
+	t.noteChange(id)
 	if t.ttl != nil {
 		t.moveEnd(d, nil)
 	}
 	for _, x := range t.derived {
-		if s := x.there(); s != nil {
+		if s := x.ifBuilt(); s != nil {
 			s.remove(x.value(d), id)
 		}
 	}
@@ -176,11 +175,11 @@ func (t *table) remove(id int64) (old uint64, had bool) {
 	return old, true
 }
 
-// moveEnd tells the text indexes, whose statistics leave out what has ended, that a document of a table with a ttl comes, goes
-// or is another now; the one that is not there is nil.
+// moveEnd notifies the text indexes that a document of a table with a ttl is added, removed or replaced: their statistics
+// leave out expired documents. before or after is nil if there is none.
 func (t *table) moveEnd(before, after doc.Document) {
 	for _, x := range t.derived {
-		s, ok := x.there().(textIndex)
+		s, ok := x.ifBuilt().(textIndex)
 		if !ok {
 			continue
 		}
@@ -193,7 +192,7 @@ func (t *table) moveEnd(before, after doc.Document) {
 	}
 }
 
-// end is the time and the text of a document that has both, d being nil for none.
+// end returns the expiry time and the text of d, if d is not nil and has both.
 func (x *derived) end(d doc.Document) (end int64, text []byte, ok bool) {
 	if d == nil {
 		return 0, nil, false
@@ -204,25 +203,25 @@ func (x *derived) end(d doc.Document) (end int64, text []byte, ok bool) {
 	return end, text, ok
 }
 
-// tell leaves word of a change for the indexes being built.
-func (t *table) tell(id int64) {
+// noteChange records a changed id for the indexes that are being built.
+func (t *table) noteChange(id int64) {
 	for _, w := range t.watchers {
 		w.changed = append(w.changed, id)
 	}
 }
 
-// What a table, a field and an index not built yet take in the heap, about, in bytes.
+// Approximate bytes in the heap of a table, a field and an index that is not built.
 const (
 	tableBytes   = 320
 	fieldBytes   = 176
 	derivedBytes = 208
 )
 
-// bytes is what the table holds beside its documents.
+// bytes returns what the table takes in addition to its documents.
 func (t *table) bytes() int64 {
 	n := t.ids.Bytes() + tableBytes + int64(len(t.schema.Fields))*fieldBytes + int64(len(t.derived))*derivedBytes
 	for _, x := range t.derived {
-		if s := x.there(); s != nil {
+		if s := x.ifBuilt(); s != nil {
 			n += s.bytes()
 		} else {
 			n += x.kept.bytes()

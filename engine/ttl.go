@@ -7,17 +7,17 @@ import (
 	"fenec/engine/index"
 )
 
-// ExpireBlock is how many documents one block of Expire deletes at most.
+// ExpireBlock is the most documents that one block of Expire deletes.
 const ExpireBlock = 1024
 
-// lookup finds the document of an id; nil where there is none.
+// lookup returns the document of an id, or nil.
 type lookup func(id int64) doc.Document
 
-// lookAt finds the documents of t that are there at now.
-func (t *table) lookAt(now time.Time) lookup { return there(t.Get, t.ttl, now) }
+// liveAt returns a lookup of the documents of t that have not expired at now.
+func (t *table) liveAt(now time.Time) lookup { return unexpired(t.Get, t.ttl, now) }
 
-// there finds, of the documents get does, those whose ttl is not over at now.
-func there(get lookup, ttl *doc.Field, now time.Time) lookup {
+// unexpired returns a lookup of the documents of get that have not expired at now.
+func unexpired(get lookup, ttl *doc.Field, now time.Time) lookup {
 	if ttl == nil {
 		return get
 	}
@@ -30,12 +30,12 @@ func there(get lookup, ttl *doc.Field, now time.Time) lookup {
 	}
 }
 
-// gone are the bounds, in the index of t's ttl, of the documents whose time is over at now.
+// gone returns the bounds, in the index of t's ttl, of the documents that have expired at now.
 func (t *table) gone(now time.Time) (lo, hi index.Bound) {
 	return index.Bound{}, index.Bound{Value: doc.TimestampValue(t.ttl.Deadline(now.UnixMilli())), Inclusive: true}
 }
 
-// expired counts the documents of t whose ttl is over at now.
+// expired counts the documents of t that have expired at now.
 func (t *table) expired(now time.Time) int {
 	if t.ttl == nil {
 		return 0
@@ -43,9 +43,9 @@ func (t *table) expired(now time.Time) int {
 	return t.Sorted(t.ttl.Name).Count(t.gone(now))
 }
 
-// Expire deletes documents whose ttl is over by the clock, and idempotency keys whose time is, ExpireBlock at most, as one
-// block of ordinary deletes, and says how many it deleted. Reads and writes leave such documents out long before; this is what takes them out of the
-// file. Where the database takes no writes, being frozen, failed, closing or for reading only, it deletes none.
+// Expire deletes expired documents and idempotency keys, at most ExpireBlock of them, as one block of ordinary deletes, and
+// returns how many. Statements have ignored them since they expired. It deletes none if the database accepts no writes
+// because it is frozen, failed, closing or read-only.
 func (db *DB) Expire() (deleted int, err error) {
 	now := db.opts.Clock()
 	if !db.anyExpired(now) {
@@ -55,13 +55,13 @@ func (db *DB) Expire() (deleted int, err error) {
 		deleted, err = x.expire(now)
 		return err
 	})
-	if deleted == 0 { // it was closed or frozen meanwhile
+	if deleted == 0 { // the database was closed or frozen meanwhile
 		return 0, nil
 	}
 	return deleted, err
 }
 
-// anyExpired tells that Expire has something to delete and may.
+// anyExpired reports whether Expire has something to delete and may do so.
 func (db *DB) anyExpired(now time.Time) bool {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
@@ -76,7 +76,7 @@ func (db *DB) anyExpired(now time.Time) bool {
 	return db.keysToSweep(now)
 }
 
-// expire deletes what has expired, ExpireBlock documents at most, and says how many.
+// expire deletes at most ExpireBlock documents that have expired, and returns how many.
 func (x *tx) expire(now time.Time) (deleted int, err error) {
 	for _, name := range x.db.names {
 		t := x.db.tables[name]
@@ -91,7 +91,7 @@ func (x *tx) expire(now time.Time) (deleted int, err error) {
 	return deleted + swept, err
 }
 
-// firstExpired lists documents of t whose ttl is over at now, limit at most, those gone longest first.
+// firstExpired lists at most limit documents of t that have expired at now, earliest expiry first.
 func (t *table) firstExpired(now time.Time, limit int) (ids []int64) {
 	if t.ttl == nil || limit == 0 {
 		return nil

@@ -16,12 +16,11 @@ import (
 // maxBlock is the largest block, in bytes of its record.
 const maxBlock = 1 << 30
 
-// smallBlock is up to how many changes what a block needed is kept for the next.
+// smallBlock is the most changes of a block whose buffers are kept for the next block.
 const smallBlock = 64
 
-// tx is the block under way: a query.Writer whose changes are in memory at once, written into the open segment as the
-// record they will be on disk, with what puts each of them back. There is one, the database's, and it is used under
-// the exclusive lock.
+// tx is the open block: a query.Writer that changes the memory at once, writes each change into the open segment as the
+// record it will be on disk, and records how to undo it. Each database has one, used under the exclusive lock.
 type tx struct {
 	*reader
 
@@ -30,11 +29,11 @@ type tx struct {
 	changes        uint64
 	version        uint64 // of the schemas, before the block
 	undo           *undoLog
-	asked          *table // the table last asked for by name
+	asked          *table // the table last looked up by name
 
 	op      operation // the one being applied
-	built   *building // the index the statement declares, built beside the database
-	touched []touch   // documents put by the statement under way, for the unique indexes to judge
+	built   *building // the index the statement declares, built before the block began
+	touched []touch   // documents that the running statement has put, for the checks of unique indexes
 }
 
 type touch struct {
@@ -42,7 +41,7 @@ type touch struct {
 	id    int64
 }
 
-// begin starts a block as of now. built is the index its statement declares, where that was made beside the database.
+// begin starts a block as of now. built is the index that its statement declares, if it was built before the block.
 func (x *tx) begin(now time.Time, built *building) {
 	x.now = now
 	x.segment, x.start = x.db.memory.open()
@@ -54,7 +53,7 @@ func (x *tx) begin(now time.Time, built *building) {
 	x.append(room[:])
 }
 
-// record is the block's record so far.
+// record returns the block's record so far.
 func (x *tx) record() []byte { return x.db.memory.segments[x.segment][x.start:] }
 
 func (x *tx) append(b []byte) {
@@ -62,8 +61,8 @@ func (x *tx) append(b []byte) {
 	*s = append(*s, b...)
 }
 
-// end is deferred behind begin: it puts back a block that has not landed, be it refused, without changes, or left by a
-// panic, and keeps nothing of it alive.
+// end is deferred after begin. It undoes a block that has not landed because it was refused, has no changes or panicked,
+// and drops all references to it.
 func (x *tx) end() {
 	if x.undo != nil {
 		x.rollback()
@@ -81,8 +80,8 @@ func (x *tx) rollback() {
 	x.undo = nil
 }
 
-// land closes the block and stages its record, which fixes its place in the file. A block without changes
-// has no record and no ticket.
+// land closes the block and stages its record, which fixes its place in the file. A block without changes has no record
+// and ticket 0.
 func (x *tx) land() wal.Ticket {
 	db := x.db
 	if x.changes == 0 {
@@ -91,7 +90,7 @@ func (x *tx) land() wal.Ticket {
 	rec := x.record()
 	binary.LittleEndian.PutUint64(rec[wal.HeaderSize:], db.seq)
 	binary.LittleEndian.PutUint64(rec[wal.HeaderSize+8:], uint64(x.now.UnixMilli()))
-	db.watches.tell(x)
+	db.watches.notify(x)
 	if x.undo.fork != nil {
 		db.log.Stage(wal.Fork, fork{db.history, db.seq - x.changes}.record())
 	}
@@ -107,14 +106,14 @@ func (x *tx) land() wal.Ticket {
 	return db.last
 }
 
-// enterHistory has the block begin the history that this open of the file writes, where no block before it has.
+// enterHistory begins the history that this open of the file writes, unless an earlier block has.
 func (x *tx) enterHistory() {
 	if !x.db.ours {
 		x.undo.fork = x.db.forkLocked(x.db.own)
 	}
 }
 
-// apply makes x.op, whose bytes the block ends with and whose collection is t, one more change of the block.
+// apply applies x.op to t as the next change of the block. The block already ends with the bytes of x.op.
 func (x *tx) apply(t *table) error {
 	x.enterHistory()
 	x.changes++
@@ -122,7 +121,7 @@ func (x *tx) apply(t *table) error {
 	return x.db.apply(&x.op, t, x.segment, x.undo)
 }
 
-// fits refuses a block that would pass maxBlock with n more bytes.
+// fits fails if n more bytes would make the block larger than maxBlock.
 func (x *tx) fits(n int) error {
 	if len(x.record())+n > maxBlock {
 		return fail.New(fail.TooLarge, "the statement writes more than %d bytes at once", maxBlock)
@@ -130,7 +129,8 @@ func (x *tx) fits(n int) error {
 	return nil
 }
 
-// table is the collection of that name. A statement asks for one and the same for each document.
+// table returns the collection of that name, or nil. It caches the latest, as a statement looks up the same one for each
+// document.
 func (x *tx) table(name string) *table {
 	if x.asked == nil || x.asked.schema.Name != name {
 		x.asked = x.db.tables[name]
@@ -138,7 +138,7 @@ func (x *tx) table(name string) *table {
 	return x.asked
 }
 
-// Table is reader.Table.
+// Table implements query.Reader.
 func (x *tx) Table(name string) query.Table {
 	if t := x.table(name); t != nil && !isServers(name) {
 		return t
@@ -146,7 +146,7 @@ func (x *tx) Table(name string) query.Table {
 	return nil
 }
 
-// NextID hands out an id, 0 where none are left.
+// NextID assigns the next id. It returns 0 if none are left.
 func (x *tx) NextID(name string) int64 {
 	t := x.table(name)
 	id := t.next
@@ -157,7 +157,7 @@ func (x *tx) NextID(name string) int64 {
 	return id
 }
 
-// TakeID moves the counter past an id a document brought along.
+// TakeID moves the counter past an id that a document came with.
 func (x *tx) TakeID(name string, id int64) {
 	t := x.table(name)
 	if t.next != 0 && id >= t.next {
@@ -166,7 +166,7 @@ func (x *tx) TakeID(name string, id int64) {
 	}
 }
 
-// Put makes d the document of its id; d is copied.
+// Put stores a copy of d under its id.
 func (x *tx) Put(name string, d doc.Document) error {
 	if err := x.fits(len(d) + binary.MaxVarintLen64 + 1); err != nil {
 		return err
@@ -187,7 +187,7 @@ func (x *tx) Put(name string, d doc.Document) error {
 	return nil
 }
 
-// Delete takes the document of id out, where there is one.
+// Delete deletes the document of id, if it exists.
 func (x *tx) Delete(name string, id int64) error {
 	if err := x.fits(2*binary.MaxVarintLen64 + 1); err != nil {
 		return err
@@ -202,7 +202,7 @@ func (x *tx) Delete(name string, id int64) error {
 	return x.apply(t)
 }
 
-// EndStatement judges the unique values of what the statement wrote.
+// EndStatement checks the unique values of what the statement wrote.
 func (x *tx) EndStatement(ctx context.Context) error {
 	for n, w := range x.touched {
 		if n%checkEvery == checkEvery-1 {
@@ -212,7 +212,7 @@ func (x *tx) EndStatement(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := x.judge(ctx, w.table, w.id); err != nil {
+		if err := x.checkUnique(ctx, w.table, w.id); err != nil {
 			return err
 		}
 	}
@@ -220,7 +220,7 @@ func (x *tx) EndStatement(ctx context.Context) error {
 	return nil
 }
 
-// forgetTouched keeps no table alive, and no more room than most statements need.
+// forgetTouched clears touched, so that it keeps no table alive, and frees the slice if most statements need less.
 func (x *tx) forgetTouched() {
 	if cap(x.touched) > smallBlock {
 		x.touched = nil
@@ -230,8 +230,8 @@ func (x *tx) forgetTouched() {
 	x.touched = x.touched[:0]
 }
 
-// judge refuses a document of t that holds a unique value of another one.
-func (x *tx) judge(ctx context.Context, t *table, id int64) error {
+// checkUnique fails if the document of id in t holds a unique value of another one.
+func (x *tx) checkUnique(ctx context.Context, t *table, id int64) error {
 	for _, u := range t.derived {
 		if u.index.Kind != doc.IndexUnique {
 			continue
@@ -239,16 +239,16 @@ func (x *tx) judge(ctx context.Context, t *table, id int64) error {
 		if err := u.ready(ctx); err != nil {
 			return err
 		}
-		if err := x.alone(u, id); err != nil {
+		if err := x.checkUniqueIn(u, id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// alone refuses a document that shares its value in u with another one while the time of neither is over. Where that of one
-// is, it is deleted, the other one first: a clock that is set back would bring both to life.
-func (x *tx) alone(u *derived, id int64) error {
+// checkUniqueIn fails if the document of id shares its value in u with another one and neither has expired. If one has,
+// it is deleted, the other one first: setting the clock back would make both visible.
+func (x *tx) checkUniqueIn(u *derived, id int64) error {
 	t := u.table
 	for d := t.Get(id); d != nil; d = t.Get(id) {
 		v := u.value(d)
@@ -257,7 +257,7 @@ func (x *tx) alone(u *derived, id int64) error {
 			return nil
 		}
 		over := other
-		if alive := t.lookAt(x.now); alive(other) != nil {
+		if alive := t.liveAt(x.now); alive(other) != nil {
 			if alive(id) != nil {
 				return errTaken(u, v, other)
 			}
@@ -274,7 +274,7 @@ func errTaken(x *derived, v doc.Value, id int64) error {
 	return fail.New(fail.Conflict, "%s of %s is unique, and %s is the value of the document with id %d", x.on, x.collection, doc.Describe(v), id)
 }
 
-// holder is another document than id with the value v, of those get finds; 0 where there is none.
+// holder returns the id of a document other than id that holds the value v and that get finds, or 0.
 func (x *derived) holder(get lookup, v doc.Value, id int64) (other int64) {
 	if v.Kind == doc.Null {
 		return 0
@@ -310,8 +310,8 @@ func (x *tx) DropCollection(name string) error {
 	return x.apply(t)
 }
 
-// CreateIndex declares an index on a field or path. Documents that already share a unique value refuse it; those whose time
-// is over are deleted, as they would share it with others once the clock is set back.
+// CreateIndex declares an index on a field or path. It fails if documents already share a unique value. Expired documents
+// are deleted for a unique index, as setting the clock back would make them visible and they could share a value.
 func (x *tx) CreateIndex(ctx context.Context, name, on string, declared doc.Index) error {
 	t := x.table(name)
 	s := t.schema.Clone()
@@ -327,13 +327,13 @@ func (x *tx) CreateIndex(ctx context.Context, name, on string, declared doc.Inde
 	} else {
 		built = nil
 	}
-	if err := x.follow(t, s); err != nil {
+	if err := x.setSchema(t, s); err != nil {
 		return err
 	}
 	if declared.Kind != doc.IndexUnique {
 		return nil
 	}
-	if err := x.dropGone(ctx, t); err != nil {
+	if err := x.dropExpired(ctx, t); err != nil {
 		return err
 	}
 	if built != nil && !x.now.Before(built.now) {
@@ -343,11 +343,11 @@ func (x *tx) CreateIndex(ctx context.Context, name, on string, declared doc.Inde
 	if err := made.ready(ctx); err != nil {
 		return err
 	}
-	return made.distinct(ctx, t.lookAt(x.now), t.ids)
+	return made.distinct(ctx, t.liveAt(x.now), t.ids)
 }
 
-// dropGone deletes the documents of t whose time is over.
-func (x *tx) dropGone(ctx context.Context, t *table) error {
+// dropExpired deletes the expired documents of t.
+func (x *tx) dropExpired(ctx context.Context, t *table) error {
 	if t.ttl == nil {
 		return nil
 	}
@@ -368,20 +368,19 @@ func (x *tx) dropGone(ctx context.Context, t *table) error {
 	return nil
 }
 
-// AlterCollection gives a collection another schema. No document is touched: the schema says where in them its fields
-// are.
+// AlterCollection sets the schema of a collection. No document changes: the schema maps its fields to their slots.
 func (x *tx) AlterCollection(s *doc.Schema) error {
-	return x.follow(x.table(s.Name), s)
+	return x.setSchema(x.table(s.Name), s)
 }
 
-// follow makes s the schema of t.
-func (x *tx) follow(t *table, s *doc.Schema) error {
+// setSchema makes s the schema of t.
+func (x *tx) setSchema(t *table, s *doc.Schema) error {
 	x.append(appendSchema(nil, opSchema, t.number, s))
 	x.op.Op, x.op.Schema = opSchema, s
 	return x.apply(t)
 }
 
-// distinct refuses where two of the documents ids lists and get finds share a value.
+// distinct fails if two of the documents that ids lists and get finds share a value.
 func (x *derived) distinct(ctx context.Context, get lookup, ids *index.IDs) (err error) {
 	n := 0
 	ids.Ascend(1, func(id int64, _ uint64) bool {
@@ -390,15 +389,15 @@ func (x *derived) distinct(ctx context.Context, get lookup, ids *index.IDs) (err
 				x.table.schema.Name, x.on, query.Thousands(n), query.Thousands(ids.Len()))
 		}
 		if err == nil {
-			err = x.alone(get, id)
+			err = x.checkUnique(get, id)
 		}
 		return err == nil
 	})
 	return err
 }
 
-// alone refuses where a document shares its value with that of id, where get finds that.
-func (x *derived) alone(get lookup, id int64) error {
+// checkUnique fails if get finds the document of id and another one shares its value.
+func (x *derived) checkUnique(get lookup, id int64) error {
 	d := get(id)
 	if d == nil {
 		return nil
@@ -410,7 +409,7 @@ func (x *derived) alone(get lookup, id int64) error {
 	return nil
 }
 
-// reader is the query.Reader of a database, under its lock.
+// reader is the query.Reader of a database. It needs the lock.
 type reader struct{ db *DB }
 
 func (r *reader) Names() []string { return r.db.names }

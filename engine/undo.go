@@ -2,30 +2,30 @@ package engine
 
 import "slices"
 
-// undoLog is how to put a block back.
+// undoLog records how to undo a block.
 type undoLog struct {
 	changes []change
 	nexts   []nextID
-	fork    func() // of the history the block began; nil where it began none
-	rows    int64  // documents that the block adds, less those it takes out
+	fork    func() // undoes the history that the block began; nil if it began none
+	rows    int64  // documents that the block adds, less those it deletes
 }
 
-// change is one change and what was before it.
+// change is one change and the state before it.
 type change struct {
 	table *table
 	id    int64
 	old   uint64
 	had   bool
-	other func() // of a schema change: puts it back
+	other func() // undoes a schema change
 }
 
-// nextID is the counter of a table before the block moved it.
+// nextID is the counter of ids of a table before the block moved it.
 type nextID struct {
 	table *table
 	next  int64
 }
 
-// next keeps the counter of t as it is before the block first moves it.
+// next records the counter of t before the block first moves it.
 func (u *undoLog) next(t *table) {
 	for i := range u.nexts {
 		if u.nexts[i].table == t {
@@ -35,7 +35,7 @@ func (u *undoLog) next(t *table) {
 	u.nexts = append(u.nexts, nextID{t, t.next})
 }
 
-// run puts the changes back, the latest first.
+// run undoes the changes, the latest first.
 func (u *undoLog) run() {
 	for _, c := range slices.Backward(u.changes) {
 		switch {
@@ -55,7 +55,7 @@ func (u *undoLog) run() {
 	}
 }
 
-// schema adds what puts a schema change back. It does nothing if u is nil.
+// schema adds back, which undoes a schema change. It does nothing if u is nil.
 func (u *undoLog) schema(back func()) {
 	if u != nil {
 		u.changes = append(u.changes, change{other: back})

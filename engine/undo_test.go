@@ -23,7 +23,7 @@ func everything(tb testing.TB, db *DB) string {
 		t := db.tables[name]
 		out += fmt.Sprintf("%s: number %d, next %d, live %d, paths %v\n", name, t.number, t.next, t.live, t.schema.Paths)
 		for _, x := range t.derived {
-			if s := x.there(); s != nil {
+			if s := x.ifBuilt(); s != nil {
 				checkIndex(tb, x, s)
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"fenec/engine/wal"
 )
 
-// Query is a statement that only reads, kept by whoever runs it again and again. It is good for as long as its database,
-// whatever becomes of the schemas meanwhile.
+// Query is a parsed statement that only reads, for callers that run it many times. It is valid as long as its database,
+// even if schemas change.
 type Query struct{ statement *statement }
 
 // Query parses a statement that only reads.
@@ -21,12 +21,12 @@ func (db *DB) Query(text string) (*Query, error) {
 		return nil, err
 	}
 	if s.writes() {
-		return nil, fail.New(fail.Invalid, "the statement writes, and is to read only")
+		return nil, fail.New(fail.Invalid, "the statement writes: expected one that only reads")
 	}
 	return &Query{s}, nil
 }
 
-// View is a database held still at one change.
+// View is a database at one change.
 type View struct {
 	Seq     uint64
 	History string
@@ -37,8 +37,8 @@ type View struct {
 	last wal.Ticket // of the latest block
 }
 
-// View has fn read from the database as it stands at one change. No write lands until fn returns, so it must be short,
-// and it may call nothing of the database but the view. A statement timeout is that of all it reads.
+// View calls fn with a view of the database at the current change. No write lands until fn returns, so it must be short.
+// fn must not call the database except through the view. The statement timeout applies to all its reads together.
 func (db *DB) View(ctx context.Context, fn func(v *View) error) error {
 	ctx = db.timed(ctx)
 	db.mu.RLock()
@@ -50,8 +50,8 @@ func (db *DB) View(ctx context.Context, fn func(v *View) error) error {
 	return fn(v)
 }
 
-// SettledView is View, and returns once the change it was of is as durable as a write that is answered. Where that could
-// not be written, fn has seen what was taken back, and is called again.
+// SettledView is View that returns once the change of the view is as durable as an acknowledged write. If that change
+// could not be written, fn has seen what was undone, and is called again.
 func (db *DB) SettledView(ctx context.Context, fn func(v *View) error) error {
 	for {
 		var last wal.Ticket
@@ -67,10 +67,10 @@ func (db *DB) SettledView(ctx context.Context, fn func(v *View) error) error {
 	}
 }
 
-// HistoryAt is the history that a change the database holds was made in.
+// HistoryAt returns the history in which a change that the database holds was made.
 func (v *View) HistoryAt(seq uint64) string { return v.db.historyAtLocked(seq) }
 
-// Run is Exec of q within the view. It is not counted among the statements.
+// Run is Exec of q within the view. It is not counted in StatementStats.
 func (v *View) Run(q *Query, params []doc.Value, dst []byte) (Result, error) {
 	env := query.Env{Ctx: v.ctx, Params: params, Now: v.now, Account: query.AccountOf(v.ctx)}
 	return v.db.runLocked(q.statement, &env, &v.db.reader, dst)

@@ -12,7 +12,7 @@ import (
 	"fenec/engine/query"
 )
 
-// watches are the claims somebody waits for, by the collection whose changes matter to them.
+// watches are the waiting claims, by the collection whose changes matter to them.
 type watches struct {
 	count atomic.Int64
 
@@ -21,21 +21,21 @@ type watches struct {
 	docs []doc.Document // scratch
 }
 
-// watchedIn is what is watched in one collection. A claim whose condition wants one value of a column is found by that, so
-// that claims on a queue each cost a job of another queue nothing.
+// watchedIn are the watched claims on one collection. A claim whose condition requires one value of a column is found by
+// that value. So a job of one queue costs nothing for the claims on other queues.
 type watchedIn struct {
 	all   map[*watched]struct{}
-	plain map[*watched]struct{} // of them, those without a key
+	plain map[*watched]struct{} // the claims without a key
 	keyed map[string]*byKey     // the others, by column
 }
 
-// byKey is the claims that want one value of a column each, by the hash of the value.
+// byKey are the claims that require one value of a column, by the hash of the value.
 type byKey struct {
-	by      *statement // one of theirs, which finds the value in a document
+	by      *statement // of one of the claims; finds the value in a document
 	buckets map[uint64][]*watched
 }
 
-// everywhere is the collection of claims that the changes of any may matter to.
+// everywhere stands for the collection of claims to which the changes of any collection may matter.
 const everywhere = ""
 
 // watched is one set or del of a Watch.
@@ -44,24 +44,24 @@ type watched struct {
 	watch *Watch
 	names []string // of the collections whose changes matter to it
 
-	column string // that it is keyed by; empty for none
+	column string // the column of its key; empty if it has none
 	hash   uint64
 }
 
-// Watch has somebody told when a claim may find something to write.
+// Watch calls a function when a claim may find something to write.
 type Watch struct {
 	db    *DB
 	wake  func(at time.Time, anew bool)
 	parts []*watched
 }
 
-// maxTests is how many documents of a block are tested for claims at most, those of each claim counted; past them every
-// claim on the collection is woken.
+// maxTests is the most tests of a document against a claim for one block. After so many, every claim on the collection is
+// woken.
 const maxTests = 1 << 14
 
-// Watch calls wake for each block that lands from now on after which c may find something to write: at once, with the time
-// that it is, or later, with that time. anew reports that an answer of Due no longer holds. wake runs under the database's
-// lock, so it must be quick and may call nothing of the database.
+// Watch calls wake for each block that lands from now on after which c may find something to write. at is the time from
+// which it may: now or later. anew reports that the result of Due is no longer valid. wake runs under the database's lock,
+// so it must be quick and must not call the database.
 func (db *DB) Watch(c *Claim, wake func(at time.Time, anew bool)) *Watch {
 	w := &Watch{db: db, wake: wake}
 	db.mu.RLock()
@@ -84,7 +84,7 @@ func (db *DB) Watch(c *Claim, wake func(at time.Time, anew bool)) *Watch {
 	return w
 }
 
-// findKey finds the value that the claim wants of a column, under the schemas of r.
+// findKey finds the value that the claim requires of a column, under the schemas of r.
 func (p *watched) findKey(r *reader, now time.Time) {
 	p.column = ""
 	if due, err := p.statement.due(r); err == nil && !due.Loose() {
@@ -92,7 +92,7 @@ func (p *watched) findKey(r *reader, now time.Time) {
 	}
 }
 
-// Close ends a watch; wake may be running still, but is not called any more.
+// Close ends a watch. wake may still be running but is not called again.
 func (w *Watch) Close() {
 	watches := &w.db.watches
 	watches.mu.Lock()
@@ -118,7 +118,7 @@ func (w *watches) add(p *watched) {
 	}
 }
 
-// place puts a claim where it is found by its key, or among those without one.
+// place adds a claim under its key, or to those without one.
 func (in *watchedIn) place(p *watched) {
 	if p.column == "" {
 		in.plain[p] = struct{}{}
@@ -153,7 +153,7 @@ func (w *watches) remove(p *watched) {
 	}
 }
 
-// rekey finds the keys of all claims again: the schemas have changed, and with them what the keys are of.
+// rekey finds the keys of all claims again after the schemas have changed.
 func (w *watches) rekey(r *reader, now time.Time) {
 	for _, in := range w.of {
 		clear(in.plain)
@@ -165,8 +165,8 @@ func (w *watches) rekey(r *reader, now time.Time) {
 	}
 }
 
-// Due is the next time at which the claim may find something by the time alone, as the documents are now; ok is false
-// where there is none. It reads every document of the collection but where an index has them in the order of the time.
+// Due returns the next time at which the claim may find something without a change to the documents. ok is false if there
+// is no such time. It reads every document of the collection unless an index orders them by the time.
 func (w *Watch) Due(ctx context.Context) (at time.Time, ok bool, err error) {
 	db := w.db
 	ctx = db.timed(ctx)
@@ -195,8 +195,8 @@ func (w *Watch) Due(ctx context.Context) (at time.Time, ok bool, err error) {
 	return time.UnixMilli(first), first < query.Never, nil
 }
 
-// tell wakes the claims that may find something after the block under way. It needs the lock.
-func (w *watches) tell(x *tx) {
+// notify wakes the claims that may find something after the open block. It needs the lock.
+func (w *watches) notify(x *tx) {
 	if w.count.Load() == 0 {
 		return
 	}
@@ -204,12 +204,12 @@ func (w *watches) tell(x *tx) {
 	defer w.mu.Unlock()
 	if x.db.version != x.version {
 		w.rekey(x.reader, x.now)
-		w.tellAll(x.now, true)
+		w.notifyAll(x.now, true)
 		return
 	}
 	ofAny := w.of[everywhere]
 	if ofAny != nil {
-		ofAny.tell(x.now, false)
+		ofAny.wakeAll(x.now, false)
 	}
 	var room [4]*table
 	seen := room[:0]
@@ -228,7 +228,7 @@ func (w *watches) tell(x *tx) {
 			in.test(x, t, w.docs)
 		}
 		if ofAny != nil {
-			ofAny.foresee(x, t, w.docs)
+			ofAny.wakeInTime(x, t, w.docs)
 		}
 		clear(w.docs)
 	}
@@ -237,7 +237,7 @@ func (w *watches) tell(x *tx) {
 	}
 }
 
-// putIn appends the documents that changes have put into t.
+// putIn appends the documents that changes have put into t to dst.
 func putIn(dst []doc.Document, t *table, changes []change) []doc.Document {
 	for i := range changes {
 		if changes[i].table == t {
@@ -249,10 +249,10 @@ func putIn(dst []doc.Document, t *table, changes []change) []doc.Document {
 	return dst
 }
 
-// test wakes the claims on a collection that the documents put into it may matter to.
+// test wakes the claims on a collection to which the documents put into it may matter.
 func (in *watchedIn) test(x *tx, t *table, documents []doc.Document) {
 	if len(documents)*(len(in.plain)+len(in.keyed)) > maxTests {
-		in.tell(x.now, true)
+		in.wakeAll(x.now, true)
 		return
 	}
 	for p := range in.plain {
@@ -261,7 +261,7 @@ func (in *watchedIn) test(x *tx, t *table, documents []doc.Document) {
 	for _, k := range in.keyed {
 		due, err := k.by.due(x.reader)
 		if err != nil {
-			continue // it was good under these schemas
+			continue // its key was found under these schemas
 		}
 		for i := range documents {
 			for _, p := range k.buckets[due.KeyOf(documents[i])] {
@@ -278,49 +278,49 @@ func (p *watched) test(x *tx, t *table, documents []doc.Document) {
 	switch {
 	case err != nil:
 	case due.Loose():
-		p.foresee(x, t, documents)
+		p.wakeInTime(x, t, documents)
 	default:
 		first, err = due.Next(&query.Env{Params: p.params, Now: x.now}, x.reader, documents)
 	}
 	switch {
-	case err != nil: // which the claim will answer
+	case err != nil: // the claim will run and return the error
 		p.watch.wake(x.now, false)
 	case first < query.Never:
 		p.watch.wake(time.UnixMilli(first), false)
 	}
 }
 
-// foresee wakes the claims, which count documents of any collection, once the time changes what they count.
-func (in *watchedIn) foresee(x *tx, t *table, documents []doc.Document) {
+// wakeInTime wakes the claims, which count documents of any collection, at the time at which a count changes.
+func (in *watchedIn) wakeInTime(x *tx, t *table, documents []doc.Document) {
 	if len(documents)*len(in.all) > maxTests {
-		in.tell(x.now, true)
+		in.wakeAll(x.now, true)
 		return
 	}
 	for p := range in.all {
-		p.foresee(x, t, documents)
+		p.wakeInTime(x, t, documents)
 	}
 }
 
-// foresee wakes the claim, which counts documents, once the time makes it count those documents of t otherwise.
-func (p *watched) foresee(x *tx, t *table, documents []doc.Document) {
+// wakeInTime wakes the claim, which counts documents, at the time at which its count of those documents of t changes.
+func (p *watched) wakeInTime(x *tx, t *table, documents []doc.Document) {
 	due, err := p.statement.due(x.reader)
 	if err != nil {
-		return // the claim is woken, and will answer it
+		return // the claim is woken and will return the error
 	}
 	if at, err := due.Later(&query.Env{Params: p.params, Now: x.now}, x.reader, t, documents); err == nil && at < query.Never {
 		p.watch.wake(time.UnixMilli(at), false)
 	}
 }
 
-func (in *watchedIn) tell(now time.Time, anew bool) {
+func (in *watchedIn) wakeAll(now time.Time, anew bool) {
 	for p := range in.all {
 		p.watch.wake(now, anew)
 	}
 }
 
-// tellAll needs w.mu.
-func (w *watches) tellAll(now time.Time, anew bool) {
+// notifyAll wakes all claims. It needs w.mu.
+func (w *watches) notifyAll(now time.Time, anew bool) {
 	for _, in := range w.of {
-		in.tell(now, anew)
+		in.wakeAll(now, anew)
 	}
 }

@@ -9,22 +9,22 @@ import (
 	"fenec/engine/wal"
 )
 
-// write is one block on its way. Every write takes the same stages, be it a statement, a batch, a consumer's cursor or the
-// sweep of what has expired:
+// write is one block on the write path. Every write, be it a statement, a batch, a consumer's cursor or the sweep of
+// expired documents, passes the same stages:
 //
-//	admit        its key has not run before, and the database takes writes
-//	run          the changes are made in memory, beside what puts them back
-//	land         the block gets its place in the file, or is refused and put back
-//	durable      the block is as much on disk as Options.Sync asks
-//	acknowledge  nothing else is to be waited for before the writer is answered
+//	admit        checks that its key has not run before and that the database accepts writes
+//	run          makes the changes in memory and records how to undo them
+//	land         gives the block its place in the file, or undoes it
+//	durable      blocks until the block is as durable as Options.Sync asks
+//	acknowledge  does the work that the writer owes before it is answered
 //
 // The first three run under the locks.
 type write struct {
 	ctx   context.Context
 	once  *Once // nil without a key
-	claim bool  // it has to write something
+	claim bool  // the write fails with ErrNothing if it writes nothing
 
-	// One of these is run. A single statement brings env, built and dst.
+	// Exactly one of these is set. env, built and dst belong to statement.
 	statement *statement
 	batch     []*statement
 	own       func(x *tx) error
@@ -34,13 +34,13 @@ type write struct {
 	dst        []byte
 	statements []Statement // of the batch
 
-	now     time.Time // when it was admitted
+	now     time.Time // when the write was admitted
 	result  Result    // of the single statement, or of own
 	results []Result  // of the batch
-	at      int       // the statement of the batch that failed, -1 for none of them
+	at      int       // index in batch of the statement that failed, -1 if none did
 }
 
-// write runs w. kept is the first answer if w has run before under its key: it has no result then.
+// write runs w. If w has run before under its key, kept is the first answer and w has no result.
 func (db *DB) write(w *write) (kept *Kept, err error) {
 	if kept, err = db.RanBefore(w.once); kept != nil || err != nil {
 		w.at = -1
@@ -59,7 +59,7 @@ func (db *DB) write(w *write) (kept *Kept, err error) {
 	return kept, nil
 }
 
-// stage makes w a block and stages it, or finds what is kept under its key. What waits for the ticket finds either durable.
+// stage runs w and stages its block, or returns the answer kept under its key. Either is durable once the ticket is.
 func (db *DB) stage(w *write) (kept *Kept, ticket wal.Ticket, err error) {
 	db.writer.Lock()
 	defer db.writer.Unlock()
@@ -77,8 +77,8 @@ func (db *DB) stage(w *write) (kept *Kept, ticket wal.Ticket, err error) {
 	return nil, ticket, err
 }
 
-// admit sets the time of w and refuses it if the database takes no writes. A claim is refused by land, if it has something
-// to write: a frozen database holds it as another does.
+// admit sets the time of w and refuses it if the database accepts no writes. A frozen database admits a claim, and land
+// refuses it if it has something to write: a claim with nothing to write waits in a frozen database as in any other.
 func (db *DB) admit(w *write) (*Kept, error) {
 	w.now = db.opts.Clock()
 	if kept, err := db.keptLocked(w.once, w.now); kept != nil || err != nil {
@@ -92,7 +92,7 @@ func (db *DB) admit(w *write) (*Kept, error) {
 	return nil, err
 }
 
-// run makes the changes of w.
+// run makes the changes of w in memory.
 func (db *DB) run(w *write) (err error) {
 	switch {
 	case w.own != nil:
@@ -113,7 +113,7 @@ func (db *DB) run(w *write) (err error) {
 	return err
 }
 
-// land closes the block of w and stages it, unless it is refused. Without changes there is no block and no ticket.
+// land closes the block of w and stages it, unless it is refused. A write without changes has no block and ticket 0.
 func (db *DB) land(w *write) (wal.Ticket, error) {
 	if w.claim {
 		if err := db.claimedLocked(w.ctx); err != nil {
@@ -135,7 +135,7 @@ func (db *DB) land(w *write) (wal.Ticket, error) {
 	return db.tx.land(), nil
 }
 
-// keepAnswer keeps the answer of w under its key.
+// keepAnswer stores the answer of w under its key.
 func (x *tx) keepAnswer(w *write) error {
 	if w.batch != nil {
 		return x.keepWithin(query.AccountOf(w.ctx), w.once, w.results)
@@ -146,7 +146,7 @@ func (x *tx) keepAnswer(w *write) error {
 	return err
 }
 
-// durable blocks until the block of a ticket is as durable as asked. Ticket 0 is of no block.
+// durable blocks until the block of a ticket is as durable as Options.Sync asks. Ticket 0 has no block.
 func (db *DB) durable(ticket wal.Ticket) error {
 	if ticket == 0 {
 		return nil
@@ -158,7 +158,7 @@ func (db *DB) durable(ticket wal.Ticket) error {
 	return nil
 }
 
-// acknowledge has the writer link as many vectors as it brought, if searches would wait for them otherwise.
+// acknowledge makes the writer link as many vectors as it wrote if too many wait to be linked.
 func (db *DB) acknowledge(w *write) {
 	changed := w.result.Affected
 	for i := range w.results {
@@ -170,10 +170,10 @@ func (db *DB) acknowledge(w *write) {
 // Effect is what a block does to its database.
 type Effect struct {
 	Bytes int   // of its record in the file
-	Rows  int64 // documents it adds, less those it takes out; of collections that statements know
+	Rows  int64 // documents added less documents deleted, in collections that statements can find
 }
 
-// effect is that of the block under way.
+// effect returns the effect of the open block.
 func (x *tx) effect() Effect {
 	return Effect{Bytes: len(x.record()), Rows: x.undo.rows}
 }
