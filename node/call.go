@@ -32,14 +32,17 @@ type call struct {
 
 	text   []byte      // the statement being written
 	params []doc.Value // its parameters
+	split  bool        // params is only those of a batch's last statement
 	values []byte      // what parameters point into where the request's own bytes do not do
 	levels []level     // of lookup
 	clauses
 
-	account query.Account // of what the request's statements hold and answer
-	counted query.Accounted
-	pieces  int64 // bytes of an answer that is none of Answer.Body
-	kept    bool  // what the answer takes is held until it is sent
+	account    query.Account // of what the request's statements hold and answer
+	counted    query.Accounted
+	parsed     int64 // bytes that parsed parameters take
+	parsedHeld int64 // of them, counted in the node's budget
+	pieces     int64 // bytes of an answer that is none of Answer.Body
+	kept       bool  // what the answer takes is held until it is sent
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -55,8 +58,9 @@ func newCall(n *Node, r *http1.Request) *call {
 func (c *call) free() {
 	c.account.Settle(0)
 	clear(c.params)
+	split := c.split
 	*c = call{text: kept(c.text), values: kept(c.values), params: c.params[:0], clauses: c.clauses.emptied()}
-	if cap(c.params) > keptParams {
+	if split || cap(c.params) > keptParams {
 		c.params = nil
 	}
 	calls.Put(c)

@@ -93,12 +93,14 @@ func (c *call) readBatch(body []byte) ([]engine.Statement, error) {
 		if len(statements) == maxBatch {
 			return statements, fail.New(fail.TooLarge, "a batch has at most %d statements", maxBatch)
 		}
-		first := len(c.params)
+		if err := c.beginParams(); err != nil {
+			return statements, err
+		}
 		text, err := c.readStatement(line)
 		if err != nil {
 			return statements, err
 		}
-		statements = append(statements, engine.Statement{Text: text, Params: c.params[first:len(c.params):len(c.params)]})
+		statements = append(statements, engine.Statement{Text: text, Params: c.params[:len(c.params):len(c.params)]})
 	}
 	return statements, nil
 }
@@ -284,30 +286,6 @@ func (c *call) decodeStatement(d *jsontext.Decoder) (statement string, err error
 		return "", orEnvelope(err)
 	}
 	return statement, nil
-}
-
-func (c *call) decodeParams(d *jsontext.Decoder) error {
-	if d.PeekKind() != '[' {
-		return errEnvelope()
-	}
-	if _, err := d.ReadToken(); err != nil {
-		return err
-	}
-	for d.PeekKind() != ']' {
-		value, err := d.ReadValue()
-		if err != nil {
-			return err
-		}
-		start := len(c.values)
-		encoded, err := doc.ParseDocuments(c.values, value)
-		if err != nil {
-			return err
-		}
-		c.values = encoded
-		c.param(doc.Raw(encoded[start:len(encoded):len(encoded)]).Value())
-	}
-	_, err := d.ReadToken()
-	return err
 }
 
 func orEnvelope(err error) error {

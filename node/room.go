@@ -108,5 +108,9 @@ func (c *call) heldUntilSent(a http1.Answer) http1.Answer {
 		c.request.Hold(answers, n)
 		return a
 	}
-	return c.node.answerError(c.request, fail.New(fail.Busy, "the memory for statements and their answers is in use, send the request again"))
+	return c.node.answerError(c.request, errNoRoom())
+}
+
+func errNoRoom() error {
+	return fail.New(fail.Busy, "the memory for statements and their answers is in use, send the request again")
 }
