@@ -47,7 +47,6 @@ func (o *operations) begin(ctx context.Context, name, what string) (end func(), 
 }
 
 // try acquires the name if it is free; if not, end is nil and other is the operation that has it.
-
 func (o *operations) try(name, what string) (end func(), other operation) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// Answer is what a handler answers. Its slices must stay as they are until the
-// answer is written; those taken from the Request may be part of it.
+// Answer is a handler's answer. Its slices must not change until the answer is
+// written; they may be slices of the Request.
 type Answer struct {
 	Status  int      // 200 to 599; anything else without Raw is answered 500
-	Headers []Header // beside Date, Content-Length, Transfer-Encoding, Connection and X-Request-Id, which the loop writes
+	Headers []Header // without Date, Content-Length, Transfer-Encoding, Connection and X-Request-Id, which the loop writes
 	Body    []byte
 
-	// Stream writes the body as it comes: chunked, or exactly Length bytes
-	// where Length is over zero. An error, or a Length not reached, ends the
-	// connection without the end of the body; where nothing of the answer has
-	// gone out yet it becomes a 500, or a 502 beside Raw. It runs on the connection's
-	// goroutine after Serve has returned, and not at all for a HEAD.
+	// Stream writes the body: chunked, or exactly Length bytes if Length is
+	// over zero. An error, or a Length not reached, ends the connection without
+	// the end of the body; if nothing of the answer has been sent yet, the
+	// answer is a 500, or with Raw a 502. It runs on the connection's goroutine
+	// after Serve has returned, and not at all for a HEAD.
 	Stream func(w *Writer) error
 	Length int64
 
-	// Apart has the connection not count among Server.MaxConnections while the Stream runs: whoever opens such streams
-	// bounds how many there are.
+	// Apart excludes the connection from Server.MaxConnections while the Stream runs: the handler bounds the number of
+	// such streams.
 	Apart bool
 
 	// Raw is a complete head and body, or a head whose body Stream writes, sent
 	// as it is: the loop adds nothing and frames nothing. It begins with
-	// "HTTP/1.", and its author heeds HEAD and Request.KeepAlive. A Stream beside
-	// it always runs; Length tells only whether the body has one.
+	// "HTTP/1.", and the handler heeds HEAD and Request.KeepAlive. A Stream with
+	// it always runs; Length only shows whether the body has one.
 	Raw []byte
 
 	// Close ends the connection after the answer.
@@ -48,8 +48,8 @@ var statusLines = func() (t [600][]byte) {
 // bodiless reports whether answers of the status never have a body.
 func bodiless(status int) bool { return status < 200 || status == 204 || status == 304 }
 
-// appendHead appends the head of an answer whose body has that many bytes, or
-// is chunked where length is negative, written at a time.
+// appendHead appends the head of an answer written at a time. Its body has
+// length bytes, or is chunked if length is negative.
 func appendHead(dst []byte, a *Answer, r *Request, length int64, now time.Time, closing bool) []byte {
 	if a.Status > 0 && a.Status < len(statusLines) && statusLines[a.Status] != nil {
 		dst = append(dst, statusLines[a.Status]...)

@@ -10,11 +10,11 @@ type body struct {
 	in      *inbound
 	state   bodyState
 	left    int64 // bytes to come, of the body or of the current chunk
-	total   int64 // bytes handed out
-	framing int   // bytes of trailers and chunk lines seen
-	err     error // what ended it: io.EOF where it was read whole
-	late    int   // the status of an Error about time
-	bad     int   // the status of an Error about framing
+	total   int64 // bytes returned
+	framing int   // bytes of trailers and chunk lines read
+	err     error // what ended it: io.EOF if it was read whole
+	late    int   // the status of a timeout's Error
+	bad     int   // the status of a framing Error
 }
 
 type bodyState uint8
@@ -22,13 +22,13 @@ type bodyState uint8
 const (
 	bodyLength    bodyState = iota // counted by Content-Length
 	bodyToEnd                      // ends with the connection
-	bodyChunkSize                  // a chunk's size line comes next
+	bodyChunkSize                  // before a chunk's size line
 	bodyChunk                      // inside a chunk's data
 	bodyChunkEnd                   // the line end after a chunk's data
 	bodyTrailer                    // after the last chunk
 )
 
-// broken reports whether the body's end was not and will not be found.
+// broken reports whether the body failed before its end.
 func (b *body) broken() bool { return b.err != nil && b.err != io.EOF }
 
 // ended reports whether the body was read to its end.
@@ -40,8 +40,8 @@ func (b *body) fail(status int, format string, args ...any) error {
 	return b.err
 }
 
-// read reads some of the body. Each wait is bounded by until, or where that is
-// zero by the silence, where that is over zero.
+// read reads some of the body. Each wait is bounded by until, or if that is
+// zero by silence, if that is over zero.
 func (b *body) read(p []byte, until time.Time, silence time.Duration) (int, error) {
 	for b.err == nil {
 		switch {
@@ -77,7 +77,7 @@ func (b *body) read(p []byte, until time.Time, silence time.Duration) (int, erro
 	return 0, b.err
 }
 
-// take takes bytes of the body from the buffer, or else from the connection.
+// take reads bytes of the body from the buffer, or else from the connection.
 func (b *body) take(p []byte, until time.Time, silence time.Duration) (int, error) {
 	in := b.in
 	if in.start < in.end {
@@ -103,7 +103,7 @@ func waitUntil(until time.Time, silence time.Duration) time.Time {
 	return until
 }
 
-// lost ends the body for an error of its connection.
+// lost ends the body after an error of its connection.
 func (b *body) lost(err error) error {
 	if timedOut(err) {
 		return b.fail(b.late, "the body did not come in time")

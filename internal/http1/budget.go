@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// modest is what a holder may have of a Budget, in bytes, for the part of it that large ones leave free.
-const modest = 1 << 20
+// maxSmall is the most bytes of a Budget that a small holder has. Part of a Budget is reserved for small holders.
+const maxSmall = 1 << 20
 
-// Budget bounds what requests hold together, in bytes: their bodies, or what their statements hold and answer. A quarter of
-// it is kept for holders that are modest, so that a few large ones that are slow keep nobody else out; a large one that is
-// the only holder may have all of it.
+// Budget bounds the bytes that requests hold together: their bodies, or the rows and answers of their statements. A quarter
+// of it is reserved for small holders, so that a few large and slow ones do not block the others; a large one that is the
+// only holder may have all of it.
 //
-// Those that wait are served by how much they hold already and then first come, first served, the modest ones past the
-// large. Where all that is in use is held by those that wait, the last of them is refused at once: none would end otherwise.
-// A nil Budget has no bound.
+// Waiters that hold more already are served first, then first come, first served; small ones overtake large ones. If all
+// bytes in use are held by waiters, the last of them is refused at once: otherwise none would end. A nil Budget has no
+// bound.
 type Budget struct {
 	max int64
 
@@ -29,15 +29,15 @@ type Budget struct {
 type claim struct {
 	n, held int64
 	large   bool
-	enters  bool          // it does not overtake large ones that wait
-	settled chan struct{} // of one that waits: closed once it is granted or refused
+	grows   bool          // it becomes large by this claim, and does not overtake waiting claims
+	settled chan struct{} // of a waiting claim: closed once it is granted or refused
 	granted bool
 }
 
-// NewBudget is a budget of so many bytes.
+// NewBudget returns a budget of max bytes.
 func NewBudget(max int64) *Budget { return &Budget{max: max} }
 
-// Max is how many bytes may be held.
+// Max returns how many bytes may be held.
 func (b *Budget) Max() int64 {
 	if b == nil {
 		return 0
@@ -45,7 +45,7 @@ func (b *Budget) Max() int64 {
 	return b.max
 }
 
-// Used is how many bytes are held.
+// Used returns how many bytes are held.
 func (b *Budget) Used() int64 {
 	if b == nil {
 		return 0
@@ -55,16 +55,16 @@ func (b *Budget) Used() int64 {
 	return b.used
 }
 
-// Take takes n bytes more for a holder that has held of them, and reports whether there was room. One that becomes large by
-// that does not overtake those that wait.
+// Take takes n bytes more for a holder that has held bytes, and reports whether there was room. A holder that becomes large
+// by that does not overtake the waiters.
 func (b *Budget) Take(n, held int64) bool {
 	return b.take(claimOf(n, held))
 }
 
-// claimOf is a claim that becomes a large one by what it asks for where that is more than is modest.
+// claimOf returns a claim. It is large if n and held together are over maxSmall.
 func claimOf(n, held int64) claim {
-	large := held+n > modest
-	return claim{n: n, held: held, large: large, enters: large && held <= modest}
+	large := held+n > maxSmall
+	return claim{n: n, held: held, large: large, grows: large && held <= maxSmall}
 }
 
 func (b *Budget) take(c claim) bool {
@@ -77,7 +77,7 @@ func (b *Budget) take(c claim) bool {
 }
 
 func (b *Budget) takeLocked(c *claim) bool {
-	if len(b.queue) > 0 && c.enters || !b.fitsLocked(c) {
+	if len(b.queue) > 0 && c.grows || !b.fitsLocked(c) {
 		return false
 	}
 	b.used += c.n
@@ -92,7 +92,7 @@ func (b *Budget) fitsLocked(c *claim) bool {
 	return b.used+c.n <= most
 }
 
-// Wait is Take that waits for room for as long as patience at most, or until done is closed.
+// Wait is Take that waits for room for at most patience, or until done is closed.
 func (b *Budget) Wait(n, held int64, patience time.Duration, done <-chan struct{}) bool {
 	return b.wait(claimOf(n, held), patience, done)
 }
@@ -116,12 +116,12 @@ func (b *Budget) wait(claimed claim, patience time.Duration, done <-chan struct{
 	defer b.mu.Unlock()
 	if i := slices.Index(b.queue, c); i >= 0 {
 		b.settleLocked(i, false)
-		b.grantLocked() // those behind it may fit
+		b.grantLocked() // those after it may fit
 	}
 	return c.granted
 }
 
-// join takes what is asked for, or queues the claim.
+// join grants the claim if it fits, or queues it.
 func (b *Budget) join(c *claim) (granted bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,7 +145,7 @@ func (b *Budget) join(c *claim) (granted bool) {
 	return false
 }
 
-// settleLocked takes the claim out of the queue, granted or refused.
+// settleLocked removes claim i from the queue, granted or refused.
 func (b *Budget) settleLocked(i int, granted bool) {
 	c := b.queue[i]
 	b.queue = slices.Delete(b.queue, i, i+1)
@@ -156,7 +156,7 @@ func (b *Budget) settleLocked(i int, granted bool) {
 	close(c.settled)
 }
 
-// Give gives n bytes back.
+// Give returns n bytes to the budget.
 func (b *Budget) Give(n int64) {
 	if b == nil || n == 0 {
 		return
@@ -167,9 +167,9 @@ func (b *Budget) Give(n int64) {
 	b.grantLocked()
 }
 
-// grantLocked serves those that wait and fit now.
+// grantLocked grants the waiting claims that fit now.
 func (b *Budget) grantLocked() {
-	blocked := false // a large one waits on
+	blocked := false // a large one keeps waiting
 	for i := 0; i < len(b.queue); {
 		if c := b.queue[i]; c.large && blocked || !b.fitsLocked(c) {
 			blocked = blocked || c.large

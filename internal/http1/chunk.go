@@ -9,12 +9,11 @@ import (
 // maxChunkLine is the longest size line or trailer field of a chunked body.
 const maxChunkLine = 4 << 10
 
-// maxFraming bounds trailers, and what a body's size lines may take beyond
-// their data: a megabyte of one-byte chunks is served, endless extensions are
-// not.
+// maxFraming bounds trailers, and the bytes of a body's size lines beyond 16 a
+// chunk: a megabyte of one-byte chunks is accepted, endless extensions are not.
 const maxFraming = 16 << 10
 
-// readLine reads and judges one line of a chunked body's framing.
+// readLine reads and checks one line of a chunked body's framing.
 func (b *body) readLine(until time.Time, silence time.Duration) error {
 	line, err := b.line(until, silence)
 	if err != nil {
@@ -25,7 +24,7 @@ func (b *body) readLine(until time.Time, silence time.Duration) error {
 		return b.readSize(line)
 	case bodyChunkEnd:
 		if len(line) > 0 {
-			return b.fail(b.bad, "a chunk of the body is longer than its size says")
+			return b.fail(b.bad, "a chunk of the body is longer than its size line")
 		}
 		b.state = bodyChunkSize
 	case bodyTrailer:
@@ -41,7 +40,7 @@ func (b *body) readLine(until time.Time, silence time.Duration) error {
 	return nil
 }
 
-// line takes a line of the framing off the buffer, without its end.
+// line reads a line of the framing from the buffer, without its end.
 func (b *body) line(until time.Time, silence time.Duration) ([]byte, error) {
 	in, scanned := b.in, 0
 	for {
@@ -53,7 +52,7 @@ func (b *body) line(until time.Time, silence time.Duration) ([]byte, error) {
 			}
 			line := have[:i-1]
 			if skipText(line, 0) < len(line) {
-				return nil, b.fail(b.bad, "there is a control character among the body's chunks")
+				return nil, b.fail(b.bad, "a line of the body's chunks has a control character")
 			}
 			in.start += i + 1
 			return line, nil
@@ -68,7 +67,7 @@ func (b *body) line(until time.Time, silence time.Duration) ([]byte, error) {
 	}
 }
 
-// readSize reads "<hex>[;extensions]". Extensions are passed over.
+// readSize reads "<hex>[;extensions]". Extensions are ignored.
 func (b *body) readSize(line []byte) error {
 	var n int64
 	i := 0
@@ -83,9 +82,9 @@ func (b *body) readSize(line []byte) error {
 		n = n<<4 | int64(digit)
 	}
 	if i == 0 || i < len(line) && line[i] != ';' {
-		return b.fail(b.bad, "the size of a chunk is no hexadecimal number: %q", clip(line))
+		return b.fail(b.bad, "the size of a chunk is not a hexadecimal number: %q", clip(line))
 	}
-	// A chunk pays for 16 bytes of its size line, the rest is bounded.
+	// Each chunk allows 16 bytes of size line; the rest counts towards maxFraming.
 	if b.framing += max(0, len(line)-16); b.framing > maxFraming {
 		return b.fail(b.bad, "the chunk extensions of the body are over %d bytes", maxFraming)
 	}
@@ -108,19 +107,19 @@ func hexDigit(c byte) (byte, bool) {
 	return 0, false
 }
 
-// readTrailer judges a trailer field as a header is judged and refuses those
-// that would have changed what came before. Trailers are not handed on.
+// readTrailer checks a trailer field like a header and refuses those that would
+// change what came before. Trailers are dropped.
 func (b *body) readTrailer(line []byte) error {
 	i := 0
 	for i < len(line) && token[line[i]] {
 		i++
 	}
 	if i == 0 || i == len(line) || line[i] != ':' {
-		return b.fail(b.bad, "a trailer of the body is no header: %q", clip(line))
+		return b.fail(b.bad, "a trailer of the body is not a header: %q", clip(line))
 	}
 	switch name := line[:i]; {
 	case foldEqual(name, "content-length"), foldEqual(name, "transfer-encoding"), foldEqual(name, "host"), foldEqual(name, "authorization"):
-		return b.fail(b.bad, "%s may not be a trailer", name)
+		return b.fail(b.bad, "%s is not allowed as a trailer", name)
 	}
 	return nil
 }

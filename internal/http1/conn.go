@@ -20,16 +20,16 @@ type conn struct {
 	began  time.Time
 	now    time.Time // when the last answer was written, or the connection began
 
-	parser   headParser
-	req      Request
-	whole    []byte       // a body that did not come with its head
-	held     [2]held      // by the request under way: its body, and what Request.Hold was given
-	idleness bool         // between requests: a shutdown may end the wait
-	hurried  atomic.Int64 // when a refused connection ends, in Unix nanoseconds; 0 while it need not
+	parser headParser
+	req    Request
+	whole  []byte       // a body that did not come with its head
+	held   [2]held      // by the request under way: its body, and the bytes of Request.Hold
+	idle   bool         // between requests: a shutdown may end the wait
+	endAt  atomic.Int64 // when a refused connection ends, in Unix nanoseconds; 0 without a limit
 
-	scratch []byte // headRoom bytes, then what Request.Scratch gives
-	usual   int    // the longest body lately, where the scratch buffer may hold it
-	head    []byte // heads, and small bodies beside them
+	scratch []byte // headRoom bytes, then the buffer of Request.Scratch
+	usual   int    // the longest body lately that fits the scratch buffer
+	head    []byte // heads, and small bodies after them
 	id      [16]byte
 }
 
@@ -47,12 +47,12 @@ func newConn(s *Server, nc net.Conn) *conn {
 	return c
 }
 
-// awoke ends the wait of an idle connection once the server is closing, and of a refused one that has to hurry.
+// awoke ends the wait of an idle connection once the server is closing, and of a refused one at its endAt.
 func (c *conn) awoke() error {
-	if c.idleness && c.server.draining.Load() {
+	if c.idle && c.server.draining.Load() {
 		return io.EOF
 	}
-	return c.hurries()
+	return c.checkEnd()
 }
 
 // serve answers the connection's requests until it ends.
@@ -71,16 +71,16 @@ func (c *conn) serve() {
 	}
 }
 
-// readHead reads and judges the next request's head. Errors other than *Error
-// end the connection without a word.
+// readHead reads and checks the next request's head. Errors other than *Error
+// end the connection without an answer.
 func (c *conn) readHead() error {
 	c.begin()
 	if c.server.draining.Load() && c.start == c.end {
 		return io.EOF
 	}
 	until := c.now.Add(c.server.idle())
-	c.idleness = true
-	blank := true // one empty line before a request is passed over
+	c.idle = true
+	blank := true // one empty line before a request is skipped
 	for {
 		if have := c.buf[c.start:c.end]; blank && len(have) >= 2 && have[0] == '\r' && have[1] == '\n' {
 			c.start += 2
@@ -97,8 +97,8 @@ func (c *conn) readHead() error {
 			case n > 0:
 				return c.accept(n)
 			}
-			if c.idleness {
-				c.idleness = false
+			if c.idle {
+				c.idle = false
 				until = time.Now().Add(HeadTimeout)
 			}
 		}
@@ -111,10 +111,10 @@ func (c *conn) readHead() error {
 	}
 }
 
-// headLost is what an error means that came before a whole head.
+// headLost converts an error of the connection before a whole head was read.
 func (c *conn) headLost(err error) error {
 	switch {
-	case c.idleness:
+	case c.idle:
 		return err
 	case c.end-c.start >= MaxHead:
 		return errLongHead()
@@ -126,7 +126,7 @@ func (c *conn) headLost(err error) error {
 	return err
 }
 
-// longestHead is how long a head may be before it is known whose it is.
+// longestHead returns how long a head may be before its sender is known.
 func (s *Server) longestHead() int {
 	if s.Trusts == nil {
 		return MaxHead
@@ -136,7 +136,7 @@ func (s *Server) longestHead() int {
 
 func errLongHead() *Error { return refuse(431, "the head is over %d bytes", MaxHead) }
 
-// begin forgets the request before.
+// begin resets the connection for the next request.
 func (c *conn) begin() {
 	c.rest()
 	if cap(c.parser.headers) > 256 {
@@ -160,7 +160,7 @@ func (c *conn) begin() {
 
 // accept takes the head of n bytes at the start of the buffer as the request.
 func (c *conn) accept(n int) error {
-	c.idleness = false
+	c.idle = false
 	head := c.buf[c.start : c.start+n : c.start+n]
 	c.start += n
 	c.pinned = true
@@ -189,7 +189,7 @@ func (c *conn) accept(n int) error {
 	return nil
 }
 
-// probe sends bytes as far as that takes no waiting.
+// probe sends as many of the bytes as possible without waiting.
 func (c *conn) probe(p []byte) (int, error) {
 	switch {
 	case c.raw != nil:

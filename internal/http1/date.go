@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// stamp is a second and how it reads in a Date field.
+// stamp is a second and its text in a Date field.
 type stamp struct {
 	second int64
 	text   []byte
@@ -14,7 +14,7 @@ type stamp struct {
 
 var lastStamp atomic.Pointer[stamp]
 
-// date is a time as a Date field has it, formatted once a second.
+// date returns the value of a Date field. It is formatted once a second.
 func date(now time.Time) []byte {
 	if s := lastStamp.Load(); s != nil && s.second == now.Unix() {
 		return s.text

@@ -5,19 +5,19 @@ import (
 	"strconv"
 )
 
-// Error is a request, or an upstream's answer, that cannot be served as it
-// came: the status it gets and a sentence for people.
+// Error is the error of an invalid request or of an upstream's invalid answer:
+// the status to answer with and a sentence for people.
 type Error struct {
 	Status  int
 	Message string
-	Retry   int  // the wait in seconds that its answer names, 0 for none
-	kept    bool // the framing is not in doubt: the connection may go on
+	Retry   int  // seconds for Retry-After, 0 for none
+	kept    bool // the framing is not in doubt: the connection may be kept
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// Answer is the refusal of the request. Where the framing is in doubt the
-// connection closes after it.
+// Answer returns the answer that refuses the request. If the framing is in
+// doubt, the connection closes after it.
 func (e *Error) Answer() Answer {
 	a := ErrorAnswer(e.Status, e.Message)
 	if e.Retry > 0 {
@@ -31,17 +31,17 @@ func refuse(status int, format string, args ...any) *Error {
 	return &Error{Status: status, Message: fmt.Sprintf(format, args...)}
 }
 
-// JSON is the Content-Type of every answer that is no stream; to be shared, not
-// changed.
+// JSON is the Content-Type of every answer that is not a stream. It is shared
+// and must not be changed.
 var JSON = []Header{{Name: []byte("Content-Type"), Value: []byte("application/json")}}
 
-// ErrorAnswer is {"error": message} under the status.
+// ErrorAnswer returns an answer with the status and the body {"error": message}.
 func ErrorAnswer(status int, message string) Answer {
 	return Answer{Status: status, Headers: JSON, Body: AppendError(nil, message)}
 }
 
-// ErrorAnswerRetry is an ErrorAnswer that names a wait in seconds, in
-// Retry-After and in the body.
+// ErrorAnswerRetry returns an ErrorAnswer with a wait in seconds in Retry-After
+// and in the body.
 func ErrorAnswerRetry(status int, message string, seconds int) Answer {
 	wait := strconv.AppendInt(nil, int64(seconds), 10)
 	body := AppendError(nil, message)

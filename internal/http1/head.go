@@ -4,18 +4,18 @@ import (
 	"encoding/binary"
 )
 
-// Header is one field line as it was received: the name's case is kept, the
-// value has lost the blanks around it.
+// Header is one field line as received: the name keeps its case, the value is
+// without the blanks around it.
 type Header struct{ Name, Value []byte }
 
-// Is reports whether that is the header's name, which is written in lower case, in any case.
+// Is reports whether the header has that name in any case. The argument is in lower case.
 func (h *Header) Is(name string) bool { return foldEqual(h.Name, name) }
 
-// headParser reads the lines of a head in one pass. It can stop at any byte and
-// go on once there are more; the bytes seen must stay where they are meanwhile,
-// or reset must follow.
+// headParser parses the lines of a head in one pass. It can stop at any byte and
+// continue once there are more. Meanwhile the parsed bytes must not move; if they
+// do, call reset.
 type headParser struct {
-	pos     int // the next byte to look at
+	pos     int // the next byte to parse
 	line    int // where the current line begins
 	colon   int // the end of the current line's field name, 0 before it is known
 	first   []byte
@@ -41,8 +41,8 @@ var token = func() (t [256]bool) {
 	return t
 }()
 
-// parse reads on in b, which begins where the head does. It returns the head's
-// length, blank line included, or 0 where more bytes are needed.
+// parse continues in b, which begins where the head does. It returns the head's
+// length, blank line included, or 0 if more bytes are needed.
 func (p *headParser) parse(b []byte) (int, *Error) {
 	for {
 		if p.first != nil && p.colon == 0 {
@@ -62,13 +62,13 @@ func (p *headParser) parse(b []byte) (int, *Error) {
 			if c == '\n' {
 				return 0, refuse(400, "a line of the head ends in a bare line feed")
 			}
-			return 0, refuse(400, "there is a control character in the head: 0x%02x", c)
+			return 0, refuse(400, "the head has a control character: 0x%02x", c)
 		}
 		if p.pos+1 == len(b) {
 			return 0, nil
 		}
 		if b[p.pos+1] != '\n' {
-			return 0, refuse(400, "there is a bare carriage return in the head")
+			return 0, refuse(400, "the head has a bare carriage return")
 		}
 		if p.first == nil {
 			if p.pos == p.line {
@@ -103,26 +103,26 @@ func (p *headParser) name(b []byte) (int, *Error) {
 			return 0, nil
 		}
 		if b[i+1] != '\n' {
-			return 0, refuse(400, "there is a bare carriage return in the head")
+			return 0, refuse(400, "the head has a bare carriage return")
 		}
 		return i + 2, nil
 	case c == ':':
 		return 0, refuse(400, "a header has no name")
 	case (c == ' ' || c == '\t') && i == p.line:
-		return 0, refuse(400, "a header line begins with a blank: folded headers are not taken")
+		return 0, refuse(400, "a header line begins with a blank: folded headers are not supported")
 	case c == ' ' || c == '\t':
-		return 0, refuse(400, "there is a blank in or after the name of header %q", clip(b[p.line:i]))
+		return 0, refuse(400, "a blank in or after the name of header %q", clip(b[p.line:i]))
 	case c == '\r':
 		return 0, refuse(400, "a header line has no colon: %q", clip(b[p.line:i]))
 	case c == '\n':
 		return 0, refuse(400, "a line of the head ends in a bare line feed")
 	default:
-		return 0, refuse(400, "there is a byte in a header's name that may not be there: 0x%02x", c)
+		return 0, refuse(400, "a header's name has an invalid byte: 0x%02x", c)
 	}
 }
 
-// skipText returns the index of the first byte from i on that is no text: a
-// control character other than tab, or DEL. Eight bytes are judged at a time.
+// skipText returns the index of the first byte from i on that is not text: a
+// control character other than tab, or DEL. It checks eight bytes at a time.
 func skipText(b []byte, i int) int {
 	const low, high = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(b); i += 8 {
@@ -142,7 +142,7 @@ func skipText(b []byte, i int) int {
 	return i
 }
 
-// trim takes the blanks off both ends of a field's value.
+// trim removes the blanks at both ends of a field's value.
 func trim(b []byte) []byte {
 	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
 		b = b[1:]
@@ -190,7 +190,7 @@ func foldEqualAny[T string | []byte](b []byte, name T) bool {
 	return true
 }
 
-// cutList takes the first member off a comma-separated list.
+// cutList cuts the first member off a comma-separated list.
 func cutList(list []byte) (member, rest []byte, more bool) {
 	for i, c := range list {
 		if c == ',' {
@@ -200,7 +200,7 @@ func cutList(list []byte) (member, rest []byte, more bool) {
 	return trim(list), nil, false
 }
 
-// digits reads a whole non-negative decimal number.
+// digits parses a non-negative decimal number.
 func digits(b []byte) (int64, bool) {
 	if len(b) == 0 || len(b) > 18 {
 		return 0, false

@@ -2,7 +2,7 @@ package http1
 
 import "time"
 
-// held is what a request holds of a budget until it is over.
+// held is the bytes of a budget that a request holds until it ends.
 type held struct {
 	budget *Budget
 	bytes  int64
@@ -14,8 +14,8 @@ const (
 	heldOther
 )
 
-// Hold has n bytes that were taken from a budget given back once the request's answer is written. A request holds of one
-// budget beside that of bodies.
+// Hold returns n bytes that were taken from a budget to it once the request's answer is written. A request holds bytes of
+// at most one budget besides that of bodies.
 func (r *Request) Hold(b *Budget, n int64) {
 	h := &r.conn.held[heldOther]
 	if h.budget != b {
@@ -25,16 +25,16 @@ func (r *Request) Hold(b *Budget, n int64) {
 	h.bytes += n
 }
 
-// roomForBody takes room for a body of which size bytes are to be held, less what it has already, and waits for it a while.
-// What a connection keeps anyway is not counted. A body of unknown length is taken for a large one.
+// roomForBody takes room for size bytes of a body, less what it has already, and waits up to BodyWait for it. The buffer
+// that each connection keeps is not counted. A body of unknown length counts as large.
 func (c *conn) roomForBody(size int64) (waited time.Duration, ok bool) {
 	if size <= keepBuffer {
 		return 0, true
 	}
 	h := &c.held[heldBody]
 	h.budget = c.server.Bodies
-	more := claim{n: size - h.bytes, held: h.bytes, large: c.req.chunked || c.req.length > modest}
-	more.enters = more.large && more.held == 0
+	more := claim{n: size - h.bytes, held: h.bytes, large: c.req.chunked || c.req.length > maxSmall}
+	more.grows = more.large && more.held == 0
 	if h.budget.take(more) {
 		h.bytes += more.n
 		return 0, true
@@ -47,7 +47,7 @@ func (c *conn) roomForBody(size int64) (waited time.Duration, ok bool) {
 	return time.Since(began), true
 }
 
-// letGo gives back what the request held.
+// letGo returns what the request held.
 func (c *conn) letGo() {
 	for i := range c.held {
 		c.held[i].letGo()

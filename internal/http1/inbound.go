@@ -8,21 +8,20 @@ import (
 )
 
 // inbound is the receiving half of a connection: a buffer that is kept from one
-// message to the next, and reads whose deadline is set as seldom as can be.
+// message to the next, and reads whose deadline is set as rarely as possible.
 type inbound struct {
 	nc         net.Conn
 	buf        []byte // what has been read is buf[start:end]
 	start, end int
-	pinned     bool // a message under way points into buf: nothing in it moves or is overwritten
+	pinned     bool // a message under way points into buf: its bytes must not move or be overwritten
 
-	armed  time.Time    // the read deadline the socket has; zero where it has to be set
-	awake  func() error // asked once a deadline is set: its error ends the wait
+	armed  time.Time    // the socket's read deadline; zero if it has to be set
+	awake  func() error // called after a deadline is set: its error ends the wait
 	late   func()       // called once a read has waited until lateAt; nil after that
 	lateAt time.Time
 }
 
-// room makes space to read into. It reports whether the bytes at hand are
-// elsewhere now.
+// room makes space to read into. It reports whether it moved the unread bytes.
 func (in *inbound) room() (moved bool) {
 	if in.end < len(in.buf) {
 		return false
@@ -54,7 +53,7 @@ func (in *inbound) fill(until time.Time) error {
 	return err
 }
 
-// push puts bytes behind those at hand.
+// push appends bytes to the unread ones.
 func (in *inbound) push(p []byte) {
 	if in.end+len(p) > len(in.buf) {
 		have := in.buf[in.start:in.end]
@@ -64,10 +63,10 @@ func (in *inbound) push(p []byte) {
 	in.end += copy(in.buf[in.end:], p)
 }
 
-// read reads at least a byte, waiting until the time given at most; the zero
-// time is no bound. The socket's deadline is set only where the one it has would
-// come too late: one that comes early is noticed and set anew, so that a busy
-// connection does not set one for every message.
+// read reads at least a byte, waiting until the given time at most; the zero
+// time is no bound. It sets the socket's deadline only if the current one would
+// fire too late. One that fires early is set again, so a busy connection does not
+// set one for every message.
 func (in *inbound) read(p []byte, until time.Time) (int, error) {
 	for {
 		next := until
@@ -109,11 +108,11 @@ func (in *inbound) arm(until time.Time) error {
 		until = time.Now().Add(forever)
 	}
 	in.armed = until
-	if in.awake != nil { // it may have woken the wait that was just undone
+	if in.awake != nil { // a wake before SetReadDeadline was just undone
 		return in.awake()
 	}
 	return nil
 }
 
-// timedOut reports whether a read's error is its deadline.
+// timedOut reports whether a read's error is that its deadline passed.
 func timedOut(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

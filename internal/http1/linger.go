@@ -2,8 +2,8 @@ package http1
 
 import "time"
 
-// discardable reports whether what is left of the body may be read away, so
-// that the connection can be kept.
+// discardable reports whether the rest of the body may be discarded, so that the
+// connection can be kept.
 func (r *Request) discardable() bool {
 	if r.body.err != nil {
 		return r.body.ended()
@@ -11,8 +11,8 @@ func (r *Request) discardable() bool {
 	return !r.expects && (r.chunked || r.body.left <= maxDiscard)
 }
 
-// discard reads the rest of the body away and reports whether it ended within
-// its bounds.
+// discard reads the rest of the body and reports whether it ended within its
+// bounds.
 func (r *Request) discard() bool {
 	if r.body.err != nil {
 		return r.body.ended()
@@ -33,8 +33,8 @@ func (r *Request) discard() bool {
 	return r.body.ended()
 }
 
-// refuse answers a head that cannot be served, or a connection past the cap, and
-// the connection ends.
+// refuse answers an invalid head, or a connection past the cap, and ends the
+// connection.
 func (c *conn) refuse(a Answer) {
 	r := &c.req
 	if r.ID == nil {
@@ -47,9 +47,9 @@ func (c *conn) refuse(a Answer) {
 	}
 }
 
-// linger closes the sending half and reads what the client is still sending for
-// a moment: closed with bytes unread, the socket would be reset and the client
-// could lose the answer. One that was read to its end has nothing under way.
+// linger closes the sending half and for up to lingerTime reads what the client
+// still sends: closing a socket with unread bytes resets it, and the client could
+// lose the answer. If everything was read, there is no need to.
 func (c *conn) linger(r *Request) {
 	quiet := r.body.ended() && c.start == c.end && r.ctx.quiet()
 	half, ok := c.nc.(interface{ CloseWrite() error })
@@ -58,7 +58,7 @@ func (c *conn) linger(r *Request) {
 	}
 	sink := make([]byte, 16<<10)
 	until := time.Now().Add(lingerTime)
-	c.idleness = true // a shutdown does not wait for this
+	c.idle = true // a shutdown does not wait for this
 	for read := 0; read < lingerBytes; {
 		n, err := c.read(sink, until)
 		if err != nil {

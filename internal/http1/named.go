@@ -6,13 +6,13 @@ import "strconv"
 // pass over it costs the same whatever Connection holds.
 const maxNamed = 64
 
-// connection is what the Connection headers of a head say.
+// connection is the content of a head's Connection headers.
 type connection struct {
 	close bool
-	names bool // they name headers, besides the options that are about the connection itself
+	names bool // they name headers, besides options of the connection itself
 }
 
-// read takes over one Connection header.
+// read adds one Connection header.
 func (c *connection) read(value []byte) {
 	for more := true; more; {
 		var member []byte
@@ -26,14 +26,14 @@ func (c *connection) read(value []byte) {
 	}
 }
 
-// isOption reports whether a member of Connection names no header that could be dropped.
+// isOption reports whether a member of Connection is an option and not the name of a header to drop.
 func isOption(member []byte) bool {
 	return len(member) == 0 || foldEqual(member, "close") || foldEqual(member, "keep-alive") || foldEqual(member, "upgrade")
 }
 
-// cutNamed takes the headers that Connection names out of a head's: they belong to the connection and not to the message,
-// so nothing that is decided about the message may rest on them. It returns a sentence if Connection names what it must
-// not, or too much.
+// cutNamed removes the headers that Connection names from a head's: they belong to the connection and not to the message,
+// so no decision about the message may depend on them. It returns an error sentence if Connection names a header it must
+// not name, or too many.
 func cutNamed(headers []Header) (kept []Header, wrong string) {
 	var room [maxNamed][]byte
 	names := room[:0]

@@ -7,35 +7,35 @@ import (
 	"time"
 )
 
-// peer is a request's context: what is known of the client at the other end.
+// peer is a request's context: the state of its client.
 //
-// A client leaves by resetting its connection, or by closing it, which looks at first like closing the sending half
-// alone. Such a client is sent the first bytes any answer begins with: one that waits for the answer takes them, one that
-// is gone resets the connection.
+// A client disconnects by resetting its connection, or by closing it, which at first looks the same as closing only the
+// sending half. The server sends such a client the first bytes of every answer: a client that waits for the answer
+// acknowledges them, one that is gone resets the connection.
 type peer struct {
 	conn    *conn
 	over    atomic.Bool  // err is set
-	watched atomic.Bool  // a watcher runs, so nobody else need look
-	asked   atomic.Int64 // when Err was first asked, in ns since the connection began; 0 before
+	watched atomic.Bool  // a watcher runs, so Err need not check the socket
+	asked   atomic.Int64 // when Err was first called, in ns since the connection began; 0 before
 
 	mu       sync.Mutex
 	err      error
-	done     chan struct{} // made by the first Done, closed as err is set
+	done     chan struct{} // made by the first Done, closed when err is set
 	left     func()        // called by the watcher after err is set
-	told     bool          // it has been, or would have been
-	wanted   bool          // there is to be a watcher
-	watch    chan struct{} // closed as the watcher ends; nil without one
-	reading  bool          // the body is not read yet: the socket is its reader's
-	stopping bool          // the watcher is to end
-	own      bool          // the stream waits for its client by itself
-	stream   bool          // a stream runs: closing the sending half is leaving
+	notified bool          // left was called, or would have been
+	wanted   bool          // a watcher is wanted
+	watch    chan struct{} // closed when the watcher ends; nil without one
+	reading  bool          // the body is not read yet: only its reader may use the socket
+	stopping bool          // the watcher must end
+	own      bool          // the stream watches its client itself
+	stream   bool          // a stream runs: a client that closes its sending half has disconnected
 	sealed   bool          // the answer is being written: no more probes
-	probed   time.Time     // when answerStart went out to see whether anyone is there; zero before
-	sent     int           // how much of it
-	taken    bool          // the client has taken it: it waits for the answer
+	probed   time.Time     // when answerStart was sent to probe the client; zero before
+	sent     int           // how many bytes of it
+	taken    bool          // the client has acknowledged it: it waits for the answer
 
-	ahead []byte // what was read past the request to see its client leave; the watcher's while one runs
-	ended bool   // nothing comes after ahead
+	ahead []byte // bytes read past the request while watching the client; owned by the watcher while one runs
+	ended bool   // the client sends nothing after ahead
 }
 
 // answerStart is what every answer begins with.
@@ -45,8 +45,8 @@ var _ context.Context = (*peer)(nil)
 
 func (p *peer) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// Value returns the request's id for a key that has a method RequestID: so packages ask for it, for their logs, that know
-// nothing of requests.
+// Value returns the request's id for a key that has a method RequestID. Packages that do not know requests use it for their
+// logs.
 func (p *peer) Value(key any) any {
 	if _, ok := key.(interface{ RequestID() }); ok {
 		return p.conn.req.ID
@@ -54,7 +54,7 @@ func (p *peer) Value(key any) any {
 	return nil
 }
 
-// Err starts a watcher once it is asked for longer than watchAfter, so that a short request has none.
+// Err starts a watcher once its first call is watchAfter ago, so that a short request has none.
 func (p *peer) Err() error {
 	switch {
 	case p.over.Load():
@@ -73,7 +73,7 @@ func (p *peer) Err() error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked.Store(now) // while there is no watcher, the socket is looked at as often as this
+	p.asked.Store(now) // without a watcher, the socket is checked once in watchAfter
 	p.wanted = true
 	p.checkLocked()
 	p.watchLocked()
@@ -95,7 +95,7 @@ func (p *peer) Done() <-chan struct{} {
 	return p.done
 }
 
-// fail tells the context that its client, or the server, is gone.
+// fail cancels the context: its client has disconnected, or the server stops.
 func (p *peer) fail() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +116,7 @@ func (p *peer) failLocked() {
 	}
 }
 
-// checkLocked looks at the socket and draws the conclusion.
+// checkLocked checks the socket and updates the client's state.
 func (p *peer) checkLocked() {
 	if p.conn.poller.socket == nil || p.err != nil {
 		return
@@ -129,7 +129,7 @@ func (p *peer) checkLocked() {
 	}
 }
 
-// endedLocked is told that the client has closed its sending half.
+// endedLocked handles that the client has closed its sending half.
 func (p *peer) endedLocked() {
 	switch {
 	case p.stream:
@@ -141,11 +141,11 @@ func (p *peer) endedLocked() {
 			p.failLocked()
 			return
 		}
-		p.checkLocked() // the reset may be there already
+		p.checkLocked() // the reset may have arrived already
 	}
 }
 
-// look reports whether the client is there, from the socket as it is now.
+// look reports whether the client is connected, from the current state of the socket.
 func (p *peer) look() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,15 +155,15 @@ func (p *peer) look() error {
 		return p.err
 	case p.probed.IsZero() || p.taken:
 		return nil
-	case p.conn.poller.untaken():
+	case p.conn.poller.unacknowledged():
 		return ErrUnsure
 	}
 	p.taken = true
 	return nil
 }
 
-// quiet reports whether the client has sent nothing that was not read, nor
-// closed its sending half.
+// quiet reports whether the client has sent nothing unread and has not closed
+// its sending half.
 func (p *peer) quiet() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,7 +176,7 @@ func (p *peer) reset() {
 	defer p.mu.Unlock()
 	p.watched.Store(false)
 	p.asked.Store(0)
-	p.err, p.done, p.left, p.told, p.watch = nil, nil, nil, false, nil
+	p.err, p.done, p.left, p.notified, p.watch = nil, nil, nil, false, nil
 	p.wanted, p.reading, p.stopping, p.own, p.stream, p.sealed = false, false, false, false, false, false
 	p.probed, p.sent, p.taken, p.ahead, p.ended = time.Time{}, 0, false, nil, false
 	stopped := p.conn.server.stopped.Load()
@@ -192,7 +192,7 @@ func (p *peer) bodyBegins() {
 	p.reading = true
 }
 
-// bodyEnded lets a watcher have the socket.
+// bodyEnded allows a watcher to use the socket.
 func (p *peer) bodyEnded() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,8 +202,8 @@ func (p *peer) bodyEnded() {
 	}
 }
 
-// seal ends probing, as the answer is about to be written, and reports
-// how much of its start went out already.
+// seal ends probing before the answer is written, and returns how many bytes of
+// its start were sent already.
 func (p *peer) seal() (sent int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -211,8 +211,8 @@ func (p *peer) seal() (sent int) {
 	return p.sent
 }
 
-// invite sends a 100 Continue, unless the client has closed its sending half:
-// then no more of the body will come.
+// invite sends a 100 Continue, unless the client has closed its sending half and
+// will send no more of the body.
 func (p *peer) invite() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -222,7 +222,7 @@ func (p *peer) invite() error {
 	return p.conn.write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
 }
 
-// streaming begins a stream, which a client leaves by closing its sending half.
+// streaming begins a stream. Its client disconnects by closing its sending half.
 func (p *peer) streaming() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

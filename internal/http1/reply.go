@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// answer has the handler serve the request and writes what it answers. It
-// reports whether the connection goes on.
+// answer calls the handler and writes its answer. It reports whether the
+// connection is kept.
 func (c *conn) answer() bool {
 	r := &c.req
 	a, ok := c.call(r)
@@ -17,7 +17,7 @@ func (c *conn) answer() bool {
 		a = ErrorAnswer(500, "the request could not be served")
 		a.Close = true
 	} else if a.Raw == nil && (a.Status < 200 || a.Status > 599) {
-		a = ErrorAnswer(500, "the request was given no answer")
+		a = ErrorAnswer(500, "the handler returned no answer")
 	}
 	closing := a.Close || !r.KeepAlive()
 	c.skip, c.now = r.ctx.seal(), time.Now()
@@ -38,7 +38,7 @@ func (c *conn) answer() bool {
 	return true
 }
 
-// call runs the handler; a panic of it is logged and is no answer.
+// call runs the handler. If it panics, the panic is logged and ok is false.
 func (c *conn) call(r *Request) (a Answer, ok bool) {
 	defer func() {
 		if !ok {
@@ -102,13 +102,13 @@ func (c *conn) sendWhole(r *Request, a *Answer, closing bool) error {
 	}
 }
 
-// Scratch is a buffer of length 0 that the handler may append the answer's body
-// into: given back as Answer.Body, or grown from there by append, it goes out
-// with its head in one write and is not copied.
+// Scratch returns a buffer of length 0 that the handler may append the answer's
+// body to. Returned as Answer.Body, it is sent with its head in one write and is
+// not copied.
 func (r *Request) Scratch() []byte { return r.Grow(0) }
 
-// Grow is Scratch with room for n bytes at least. Up to 64 KiB the room is kept
-// for the connection's next requests.
+// Grow is Scratch with room for at least n bytes. Up to 64 KiB of room is kept for
+// the connection's next requests.
 func (r *Request) Grow(n int) []byte {
 	c := r.conn
 	if want := headRoom + max(n, c.usual); cap(c.scratch) < want {
@@ -122,14 +122,14 @@ func (c *conn) scratched(body []byte) bool {
 	return cap(c.scratch) > headRoom && unsafe.SliceData(body) == unsafe.SliceData(c.scratch[headRoom:cap(c.scratch)])
 }
 
-// stream writes the head and lets the handler write the body.
+// stream writes the head and has the handler write the body.
 func (c *conn) stream(r *Request, a *Answer, mode writerMode, head []byte) error {
 	w := &Writer{conn: c, mode: mode, left: a.Length, held: append(c.head[:0], head...)}
 	if a.Length == 0 {
 		r.ctx.streaming()
 	}
 	if c.poller.socket == nil {
-		w.bell = make(chan struct{}, 1)
+		w.wakeup = make(chan struct{}, 1)
 	}
 	if a.Apart {
 		c.server.open.Add(-1)
@@ -140,9 +140,9 @@ func (c *conn) stream(r *Request, a *Answer, mode writerMode, head []byte) error
 		err = w.finish()
 	}
 	if err != nil && !w.sent {
-		instead := ErrorAnswer(500, "the answer could not be made")
+		instead := ErrorAnswer(500, "the answer could not be written")
 		if a.Raw != nil {
-			instead = ErrorAnswer(502, "the answer broke off before it began")
+			instead = ErrorAnswer(502, "the node's answer ended before its first byte")
 		}
 		c.head = w.held[:0]
 		c.sendWhole(r, &instead, true)
@@ -150,7 +150,7 @@ func (c *conn) stream(r *Request, a *Answer, mode writerMode, head []byte) error
 	return err
 }
 
-var errPanicked = errors.New("the stream's author panicked")
+var errPanicked = errors.New("the handler's stream panicked")
 
 func (c *conn) pump(a *Answer, w *Writer) (err error) {
 	ok := false

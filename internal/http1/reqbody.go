@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Body reads the whole body, of at most limit bytes, or MaxBody where limit is
-// not positive. A client that waits to be told so is told to go on. The error is
-// an *Error with status 413, 400 or 408; the connection closes after it
-// whatever is answered. A second call answers the same as the first.
+// Body reads the whole body, of at most limit bytes, or MaxBody if limit is not
+// positive. A client that waits for a 100 Continue gets one. The error is an
+// *Error with status 413, 400, 408 or 503; the connection closes after it,
+// whatever the answer. A second call returns the same as the first.
 func (r *Request) Body(limit int64) ([]byte, error) {
 	if limit <= 0 {
 		limit = MaxBody
@@ -46,14 +46,13 @@ func (r *Request) Body(limit int64) ([]byte, error) {
 	return whole, nil
 }
 
-// Arrived reports whether the whole body came with the head, so that reading it takes neither time nor room.
+// Arrived reports whether the whole body came with the head, so that reading it neither waits nor needs memory.
 func (r *Request) Arrived() bool {
 	in := &r.conn.inbound
 	return r.taken || !r.chunked && r.length <= int64(in.end-in.start)
 }
 
-// gather reads a body that did not come with its head into the connection's
-// buffer for those.
+// gather reads a body that did not come with its head into conn.whole.
 func (r *Request) gather(limit int64) ([]byte, error) {
 	b, c := &r.body, r.conn
 	whole := c.whole[:0]
@@ -63,8 +62,8 @@ func (r *Request) gather(limit int64) ([]byte, error) {
 	until := time.Now().Add(BodyTimeout)
 	for {
 		if len(whole) == cap(whole) {
-			// At most twice what has come, so that a length alone takes no
-			// memory; a byte past the limit, so that going over it is seen.
+			// At most twice what has arrived, so that a length alone takes no
+			// memory; a byte past the limit, to detect a longer body.
 			size := 2 * int64(cap(whole))
 			if !r.chunked {
 				size = min(size, r.length)
@@ -72,7 +71,7 @@ func (r *Request) gather(limit int64) ([]byte, error) {
 			size = min(size, limit+1)
 			waited, ok := c.roomForBody(size)
 			if !ok {
-				b.err = &Error{Status: 503, Message: "the memory for the bodies of requests is in use, send the request again", Retry: 1}
+				b.err = &Error{Status: 503, Message: "the memory for request bodies is in use, send the request again", Retry: 1}
 				return nil, b.err
 			}
 			until = until.Add(waited)
@@ -80,7 +79,7 @@ func (r *Request) gather(limit int64) ([]byte, error) {
 		}
 		n, err := b.read(whole[len(whole):cap(whole)], until, 0)
 		whole = whole[:len(whole)+n]
-		// What has come earns the time that it should take at most, up to a silence.
+		// The bytes that arrived extend the deadline by their time at BodyRate, up to BodyTimeout from now.
 		until = until.Add(time.Duration(n) * time.Second / BodyRate)
 		if latest := time.Now().Add(BodyTimeout); until.After(latest) {
 			until = latest
@@ -100,7 +99,7 @@ func (r *Request) gather(limit int64) ([]byte, error) {
 	}
 }
 
-// BodyReader reads the body as it comes, of any size; each wait for the client
+// BodyReader returns a reader of the body, of any size; each wait for the client
 // is bounded by BodyTimeout. Its errors are those of Body, and io.EOF.
 func (r *Request) BodyReader() io.Reader { return (*bodyReader)(r) }
 
@@ -118,8 +117,8 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// invite sends the 100 Continue a client waits for, unless its body is on its
-// way already.
+// invite sends the 100 Continue that a client waits for, unless its body is
+// arriving already.
 func (r *Request) invite() error {
 	if !r.expects {
 		return nil
@@ -130,7 +129,7 @@ func (r *Request) invite() error {
 		return nil
 	}
 	if err := r.ctx.invite(); err != nil {
-		return r.body.fail(400, "the client was gone before its body")
+		return r.body.fail(400, "the client disconnected before its body")
 	}
 	return nil
 }

@@ -6,25 +6,25 @@ import (
 	"net/netip"
 )
 
-// Request is one request as its head said it. It and every byte slice of it are
-// valid until the handler returns, or the Stream of its answer does.
+// Request is one parsed request. It and all its byte slices are valid until the
+// handler returns, or the Stream of its answer does.
 type Request struct {
 	Method  string
 	Target  []byte   // origin-form, as received; an absolute-form is reduced to it; "*" of OPTIONS
 	Path    []byte   // the target up to its first question mark, escapes untouched
 	Query   []byte   // the target after it
 	Minor   int      // HTTP/1.Minor: 0, or 1 for 1.1 and anything later
-	Headers []Header // without those that Connection names, which are not the message's
+	Headers []Header // without those that Connection names, which are about the connection
 	Head    []byte   // the raw head, blank line included
 	Host    []byte
-	Remote  netip.AddrPort // the zero value where the client has no address
-	ID      []byte         // X-Request-Id, taken from the client or made
-	MadeID  bool           // it was made: the client sent none that can be used
+	Remote  netip.AddrPort // the zero value if the client has no address
+	ID      []byte         // X-Request-Id, of the client or generated
+	MadeID  bool           // the ID was generated: the client sent no valid one
 
 	length  int64 // of the body
 	chunked bool
 	close   bool // the client asked for it, or speaks HTTP/1.0
-	expects bool // 100-continue, and the client has been told nothing yet
+	expects bool // the client expects 100-continue, and none was sent yet
 	body    body
 	whole   []byte // what Body read
 	taken   bool   // Body has read it
@@ -32,11 +32,11 @@ type Request struct {
 	conn    *conn
 }
 
-// Get is the value of the first header of that name in any case, nil where
+// Get returns the value of the first header of that name in any case, nil if
 // there is none.
 func (r *Request) Get(name string) []byte { return get(r.Headers, name) }
 
-// Length is the body's length in bytes, -1 where it is chunked.
+// Length returns the body's length in bytes, -1 if it is chunked.
 func (r *Request) Length() int64 {
 	if r.chunked {
 		return -1
@@ -48,21 +48,21 @@ func (r *Request) Length() int64 {
 // included.
 func (r *Request) HasBody() bool { return r.chunked || r.length > 0 }
 
-// KeepAlive reports whether the connection outlives this request as things
-// stand: an Answer with Raw bytes says so itself.
+// KeepAlive reports whether the connection is kept after this request. An Answer
+// with Raw bytes must send the matching Connection header itself.
 func (r *Request) KeepAlive() bool {
 	return !r.close && !r.conn.server.draining.Load() && r.discardable()
 }
 
-// Context is the request's: its Err is set once the client has reset or closed
-// its connection, or the server stops without waiting. Asking Err is cheap; one
-// that is asked for long, and Done, start a goroutine that watches the client.
+// Context returns the request's context: its Err is set once the client has reset
+// or closed its connection, or the server stops without waiting. Err is cheap;
+// calling it for long, or Done, starts a goroutine that watches the client.
 //
-// A client that only closes its sending half still gets its answer. While the
-// Stream of an answer without a length runs, it counts as gone.
+// A client that only closes its sending half still gets its answer, except while
+// the Stream of an answer without a length runs: then it counts as disconnected.
 func (r *Request) Context() context.Context { return &r.ctx }
 
-// read takes over what the parser found in a whole head.
+// read fills the request from a parsed head.
 func (r *Request) read(p *headParser, head []byte) *Error {
 	r.Head, r.Headers = head, p.headers
 	if err := r.readLine(p.first); err != nil {
@@ -78,7 +78,7 @@ func (r *Request) readLine(line []byte) *Error {
 		i++
 	}
 	if i == 0 || i == len(line) || line[i] != ' ' {
-		return refuse(400, "the first line is no request: wanted method, target and version, each after one space")
+		return refuse(400, "the first line is not a request: expected method, target and version, separated by one space")
 	}
 	r.Method = method(line[:i])
 	rest := line[i+1:]
@@ -95,7 +95,7 @@ func (r *Request) readLine(line []byte) *Error {
 		return refuse(400, "the request line does not end in a version of HTTP")
 	}
 	if version[5] != '1' {
-		return refuse(505, "HTTP/%c is not spoken here: HTTP/1.1 is", version[5])
+		return refuse(505, "HTTP/%c is not supported: expected HTTP/1.1", version[5])
 	}
 	r.Minor = 1
 	if version[7] == '0' {
@@ -104,7 +104,7 @@ func (r *Request) readLine(line []byte) *Error {
 	return r.readTarget(target)
 }
 
-// method gives the known methods without an allocation.
+// method returns a method as a string, the known ones without an allocation.
 func method(b []byte) string {
 	switch string(b) {
 	case "GET":
@@ -128,7 +128,7 @@ func method(b []byte) string {
 func (r *Request) readTarget(target []byte) *Error {
 	for _, c := range target {
 		if c <= ' ' || c == 0x7f {
-			return refuse(400, "there is a blank or a control character in the target")
+			return refuse(400, "the target has a blank or a control character")
 		}
 	}
 	if target[0] != '/' {
@@ -151,9 +151,9 @@ func (r *Request) readTarget(target []byte) *Error {
 	return nil
 }
 
-// reduce takes scheme and host off an absolute-form target.
+// reduce removes scheme and host from an absolute-form target.
 func reduce(target []byte) ([]byte, *Error) {
-	bad := refuse(400, "the target is neither a path nor an http address")
+	bad := refuse(400, "the target is neither a path nor an http URL")
 	scheme := bytes.Index(target, []byte("://"))
 	if scheme < 0 || !foldEqual(target[:scheme], "http") && !foldEqual(target[:scheme], "https") {
 		return nil, bad
@@ -208,7 +208,7 @@ func dotted(path []byte) bool {
 	return false
 }
 
-// readFields judges the fields the loop itself goes by.
+// readFields checks the fields that the loop itself uses.
 func (r *Request) readFields() *Error {
 	var host, length, coding bool
 	var hop connection
@@ -220,10 +220,10 @@ func (r *Request) readFields() *Error {
 				continue
 			}
 			if host {
-				return refuse(400, "there is more than one Host")
+				return refuse(400, "the request has more than one Host")
 			}
 			if !validHost(h.Value) {
-				return refuse(400, "the Host is not one: %q", clip(h.Value))
+				return refuse(400, "invalid Host: %q", clip(h.Value))
 			}
 			host, r.Host = true, h.Value
 		case len("expect"):
@@ -231,7 +231,7 @@ func (r *Request) readFields() *Error {
 				continue
 			}
 			if !foldEqual(h.Value, "100-continue") {
-				return refuse(417, "the only expectation that can be met is 100-continue, got %q", clip(h.Value))
+				return refuse(417, "the only supported expectation is 100-continue, got %q", clip(h.Value))
 			}
 			r.expects = true
 		case len("connection"):
@@ -243,11 +243,11 @@ func (r *Request) readFields() *Error {
 				continue
 			}
 			if length {
-				return refuse(400, "there is more than one Content-Length")
+				return refuse(400, "the request has more than one Content-Length")
 			}
 			n, ok := digits(h.Value)
 			if !ok {
-				return refuse(400, "the Content-Length is no length: %q", clip(h.Value))
+				return refuse(400, "the Content-Length is not a number of bytes: %q", clip(h.Value))
 			}
 			length, r.length = true, n
 		case len("transfer-encoding"):
@@ -258,19 +258,19 @@ func (r *Request) readFields() *Error {
 				return refuse(400, "HTTP/1.0 has no Transfer-Encoding")
 			}
 			if coding {
-				return refuse(400, "there is more than one Transfer-Encoding")
+				return refuse(400, "the request has more than one Transfer-Encoding")
 			}
 			if !foldEqual(h.Value, "chunked") {
-				return refuse(501, "the only transfer coding taken is chunked, got %q", clip(h.Value))
+				return refuse(501, "the only supported transfer coding is chunked, got %q", clip(h.Value))
 			}
 			coding, r.chunked = true, true
 		}
 	}
 	if length && coding {
-		return refuse(400, "there is a Content-Length beside a chunked Transfer-Encoding")
+		return refuse(400, "the request has both a Content-Length and a chunked Transfer-Encoding")
 	}
 	if !host && r.Minor > 0 {
-		return refuse(400, "there is no Host")
+		return refuse(400, "the request has no Host")
 	}
 	r.close = r.close || hop.close
 	if hop.names {
@@ -283,7 +283,7 @@ func (r *Request) readFields() *Error {
 	return nil
 }
 
-// requestID returns the first X-Request-Id that can be used, nil if there is none.
+// requestID returns the first valid X-Request-Id, nil if there is none.
 func requestID(headers []Header) []byte {
 	for i := range headers {
 		if h := &headers[i]; h.Is("x-request-id") && validID(h.Value) {
@@ -293,8 +293,8 @@ func requestID(headers []Header) []byte {
 	return nil
 }
 
-// validHost reports whether the bytes may stand in a host and port. An empty
-// one is what a client sends whose target has none.
+// validHost reports whether all bytes are allowed in a host and port. A client
+// whose target has no host sends an empty one.
 func validHost(b []byte) bool {
 	for _, c := range b {
 		if !token[c] && c != ':' && c != '[' && c != ']' && c != '(' && c != ')' && c != ',' && c != ';' && c != '=' {
@@ -307,8 +307,8 @@ func validHost(b []byte) bool {
 	return true
 }
 
-// validID bounds what is echoed and logged: visible ASCII without quotes and
-// backslashes.
+// validID reports whether an id may be echoed and logged: visible ASCII without
+// quotes and backslashes.
 func validID(b []byte) bool {
 	if len(b) == 0 || len(b) > MaxRequestID {
 		return false

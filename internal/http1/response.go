@@ -1,22 +1,22 @@
 package http1
 
-// Response is the head of an upstream's answer. Its slices point into what it
-// was parsed from.
+// Response is the head of an upstream's answer. Its slices point into the bytes
+// that it was parsed from.
 type Response struct {
 	Status  int
 	Minor   int      // HTTP/1.Minor: 0, or 1 for 1.1 and anything later
 	Headers []Header // without those that Connection names
 	Head    []byte   // raw, blank line included
-	Length  int64    // of the body that follows: 0 where the status or a HEAD allows none, -1 where it is chunked or ends with the connection
+	Length  int64    // of the body that follows: 0 if the status or a HEAD allows none, -1 if it is chunked or ends with the connection
 	Chunked bool
-	Close   bool // the connection takes no further request
+	Close   bool // the connection accepts no further request
 }
 
-// Get is the value of the first header of that name in any case, nil where
+// Get returns the value of the first header of that name in any case, nil if
 // there is none.
 func (r *Response) Get(name string) []byte { return get(r.Headers, name) }
 
-// read takes over what the parser found in a whole head.
+// read fills the response from a parsed head.
 func (r *Response) read(p *headParser, head []byte, method string) *Error {
 	*r = Response{Head: head, Headers: p.headers}
 	if err := r.readLine(p.first); err != nil {
@@ -30,7 +30,7 @@ func (r *Response) read(p *headParser, head []byte, method string) *Error {
 	case method == "HEAD" || r.Status == 304:
 		r.Chunked = false
 	case bodiless(r.Status):
-		// A sender that means a body here would have its bytes taken for the
+		// If the sender sends a body here, its bytes would be parsed as the
 		// next answer.
 		r.Close = r.Close || r.Chunked || length > 0
 		r.Chunked = false
@@ -60,8 +60,8 @@ func (r *Response) readLine(line []byte) *Error {
 	return nil
 }
 
-// readFields judges the fields that frame the body; length is -1 where none
-// was given.
+// readFields checks the fields that frame the body; length is -1 without a
+// Content-Length.
 func (r *Response) readFields() (length int64, err *Error) {
 	length = -1
 	var hop connection
@@ -78,7 +78,7 @@ func (r *Response) readFields() (length int64, err *Error) {
 			}
 			n, ok := digits(h.Value)
 			if !ok || length >= 0 {
-				return 0, refuse(502, "the answer has a Content-Length that is none, or two: %q", clip(h.Value))
+				return 0, refuse(502, "the answer has an invalid or a second Content-Length: %q", clip(h.Value))
 			}
 			length = n
 		case len("transfer-encoding"):
@@ -86,19 +86,19 @@ func (r *Response) readFields() (length int64, err *Error) {
 				continue
 			}
 			if r.Chunked || r.Minor == 0 || !foldEqual(h.Value, "chunked") {
-				return 0, refuse(502, "the answer has a Transfer-Encoding that is not taken: %q", clip(h.Value))
+				return 0, refuse(502, "the answer has an unsupported Transfer-Encoding: %q", clip(h.Value))
 			}
 			r.Chunked = true
 		}
 	}
 	if r.Chunked && length >= 0 {
-		return 0, refuse(502, "the answer has a Content-Length beside a chunked Transfer-Encoding")
+		return 0, refuse(502, "the answer has both a Content-Length and a chunked Transfer-Encoding")
 	}
 	r.Close = r.Close || hop.close
 	if hop.names {
 		var wrong string
 		if r.Headers, wrong = cutNamed(r.Headers); wrong != "" {
-			return 0, refuse(502, "in the answer %s", wrong)
+			return 0, refuse(502, "invalid answer: %s", wrong)
 		}
 	}
 	return length, nil

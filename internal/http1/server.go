@@ -12,8 +12,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Handler serves one request after the other on each connection; many
-// connections call it at once. A panic in it is answered 500 and logged.
+// Handler serves the requests of each connection one after the other; different
+// connections call it concurrently. A panic in it is answered 500 and logged.
 type Handler interface{ Serve(r *Request) Answer }
 
 // HandlerFunc is a function as a Handler.
@@ -26,16 +26,16 @@ func (f HandlerFunc) Serve(r *Request) Answer { return f(r) }
 type Server struct {
 	Handler        Handler
 	MaxConnections int           // past it a connection is answered 503; 0 is no cap
-	Refusals       int           // connections that are being answered so at a time; 64 where zero
-	IdleTimeout    time.Duration // of a kept connection; 0 is DefaultIdleTimeout
+	Refusals       int           // connections that are being refused at a time; 0 is 64
+	IdleTimeout    time.Duration // of a connection between requests; 0 is DefaultIdleTimeout
 	TLS            *tls.Config   // nil serves plain
 	Log            zerolog.Logger
 
-	// Bodies bounds the bodies that are held, small ones not counted; nil for no bound.
+	// Bodies bounds the bodies held in memory, without small ones; nil for no bound.
 	Bodies *Budget
 
-	// Trusts reports whether a request comes from a router, which has added to
-	// its head; nil trusts none.
+	// Trusts reports whether a request comes from a router, which has added header
+	// lines; nil trusts none.
 	Trusts func(r *Request) bool
 
 	mu        sync.Mutex
@@ -43,18 +43,18 @@ type Server struct {
 	conns     map[*conn]struct{}
 	once      sync.Once
 	drain     chan struct{}
-	secure    *tls.Config // TLS, and that HTTP/1.1 is what is spoken
+	secure    *tls.Config // TLS with HTTP/1.1 as the only protocol
 
 	draining atomic.Bool
 	stopped  atomic.Bool
 	open     atomic.Int64
 	work     sync.WaitGroup
 
-	refusals chan struct{} // a place for each connection that is being refused
+	refusals chan struct{} // has an element for each connection that is being refused
 	refused  map[*conn]struct{}
 }
 
-// ErrClosed is what Serve returns after Shutdown.
+// ErrClosed is returned by Serve after Shutdown.
 var ErrClosed = errors.New("the server is closed")
 
 func (s *Server) init() {
@@ -81,13 +81,13 @@ func (s *Server) idle() time.Duration {
 	return DefaultIdleTimeout
 }
 
-// Draining is closed as Shutdown begins, so that streams end.
+// Draining returns a channel that is closed when Shutdown begins, so that streams end.
 func (s *Server) Draining() <-chan struct{} {
 	s.init()
 	return s.drain
 }
 
-// Connections is how many connections are being served.
+// Connections returns how many connections are being served.
 func (s *Server) Connections() int { return int(s.open.Load()) }
 
 // Serve accepts connections until Shutdown, which closes the listener, and then
@@ -115,7 +115,7 @@ func (s *Server) Serve(l net.Listener) error {
 		if s.draining.Load() {
 			return ErrClosed
 		}
-		if !passing(err) {
+		if !temporary(err) {
 			s.mu.Lock()
 			delete(s.listeners, l)
 			s.mu.Unlock()
@@ -144,7 +144,7 @@ func (s *Server) take(nc net.Conn) {
 	}
 }
 
-// begin counts a connection in, or closes it and returns nil because the server is closing.
+// begin registers a connection. If the server is closing, it closes the connection and returns nil.
 func (s *Server) begin(nc net.Conn) *conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,13 +165,13 @@ func (s *Server) secured(nc net.Conn) net.Conn {
 	return tls.Server(nc, s.secure)
 }
 
-// refuse answers 503 to a connection past the cap, on a goroutine of its own. While as many are being refused as may be,
-// it waits, and they have to hurry.
+// refuse answers 503 to a connection past the cap, on a goroutine of its own. While Refusals connections are being refused,
+// it waits, and they must end within refusalGrace.
 func (s *Server) refuse(nc net.Conn) {
 	select {
 	case s.refusals <- struct{}{}:
 	default:
-		s.hurryRefusals()
+		s.limitRefusals()
 		select {
 		case s.refusals <- struct{}{}:
 		case <-s.drain:
@@ -195,11 +195,12 @@ func (s *Server) refuse(nc net.Conn) {
 	}()
 }
 
-func (s *Server) hurryRefusals() {
+// limitRefusals has the connections that are being refused end within refusalGrace.
+func (s *Server) limitRefusals() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.refused {
-		c.hurry(time.Now().Add(refusalGrace))
+		c.endBy(time.Now().Add(refusalGrace))
 	}
 }
 
@@ -220,9 +221,9 @@ func (s *Server) forget(c *conn) {
 	c.nc.Close()
 }
 
-// Shutdown closes the listeners and the idle connections, waits for the requests
-// under way, whose connections close after their answers, and at the end of ctx
-// closes those that are left. It returns ctx's error where it had to.
+// Shutdown closes the listeners and the idle connections and waits for the
+// requests under way, whose connections close after their answers. When ctx ends,
+// it closes the connections that are left and returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.init()
 	s.mu.Lock()

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// poller asks the socket below a connection for its state, without waiting and
-// without allocating. It is used by one goroutine at a time.
+// poller reads the state of a connection's socket without waiting and without
+// allocating. It is used by one goroutine at a time.
 type poller struct {
-	socket syscall.RawConn // nil where there is no socket
+	socket syscall.RawConn // nil if the connection has no socket
 	set    [1]unix.PollFd
 	ask    func(fd uintptr)
 }
@@ -27,13 +27,13 @@ func (p *poller) init(nc net.Conn) {
 	p.ask = func(fd uintptr) {
 		p.set[0].Fd = int32(fd)
 		if _, err := unix.Poll(p.set[:], 0); err != nil {
-			p.set[0].Revents = 0 // not known: the next use of the socket will tell
+			p.set[0].Revents = 0 // unknown: the next use of the socket returns the error
 		}
 	}
 }
 
-// poll gives which of the events hold, errors and hang-ups among them; a socket
-// that is closed has an error.
+// poll returns which of the events hold, and errors and hang-ups; a closed socket
+// has an error.
 func (p *poller) poll(events int16) int16 {
 	p.set[0].Events = events
 	if p.socket.Control(p.ask) != nil {
@@ -42,15 +42,15 @@ func (p *poller) poll(events int16) int16 {
 	return p.set[0].Revents
 }
 
-// quiet reports whether nothing waits to be read and the peer has not closed
-// the connection.
+// quiet reports whether there is nothing to read and the peer has not closed the
+// connection.
 func (p *poller) quiet() bool { return p.socket == nil || p.poll(unix.POLLIN) == 0 }
 
-// writable reports whether the socket takes a little more without waiting.
+// writable reports whether the socket accepts some bytes without waiting.
 func (p *poller) writable() bool { return p.poll(unix.POLLOUT)&unix.POLLOUT != 0 }
 
-// untaken reports whether the peer has not acknowledged all that was sent to it.
-func (p *poller) untaken() bool {
+// unacknowledged reports whether the peer has not acknowledged all bytes sent to it.
+func (p *poller) unacknowledged() bool {
 	queued := 0
 	err := p.socket.Control(func(fd uintptr) { queued = unacknowledged(int(fd)) })
 	return err != nil || queued > 0

@@ -7,8 +7,8 @@ const MaxTenant = 64
 
 var root = []byte("/")
 
-// ValidTenant reports whether the name is 1 to 64 of [a-z0-9_-]: what means the
-// same thing on every file system.
+// ValidTenant reports whether the name is 1 to 64 of [a-z0-9_-], which means the
+// same on every file system.
 func ValidTenant[T string | []byte](name T) bool {
 	if len(name) == 0 || len(name) > MaxTenant {
 		return false
@@ -22,10 +22,10 @@ func ValidTenant[T string | []byte](name T) bool {
 	return true
 }
 
-// SplitTenant reads a path "/t/<tenant>/..." into the tenant and the path below
-// it, which always begins with a slash and has its leading empty segments
-// skipped. ok is false for a path that is none of a tenant's. The tenant's
-// segment is literal: a name ValidTenant refuses is an Error with status 400.
+// SplitTenant splits a path "/t/<tenant>/..." into the tenant and the path below
+// it, which always begins with a slash and has no leading empty segments. ok is
+// false for a path that is not a tenant's. The tenant's segment is literal: a
+// name that ValidTenant refuses is an Error with status 400.
 func SplitTenant(path []byte) (tenant, rest []byte, ok bool, err *Error) {
 	segment, rest := cutSegment(path)
 	if len(segment) != 1 || segment[0] != 't' {
@@ -49,8 +49,8 @@ func SplitTenant(path []byte) (tenant, rest []byte, ok bool, err *Error) {
 	return name, rest, true, nil
 }
 
-// cutSegment takes the first segment that is not empty off a path; the rest
-// begins with the slash that ended it.
+// cutSegment cuts the first non-empty segment off a path; the rest begins with
+// the slash that ended it.
 func cutSegment(path []byte) (segment, rest []byte) {
 	for len(path) > 0 && path[0] == '/' {
 		path = path[1:]
@@ -61,7 +61,7 @@ func cutSegment(path []byte) (segment, rest []byte) {
 	return path, nil
 }
 
-// clip bounds bytes of a request that are quoted back in an error.
+// clip shortens bytes of a request that an error quotes.
 func clip(b []byte) []byte {
 	if len(b) > MaxTenant {
 		return append(b[:MaxTenant:MaxTenant], "..."...)

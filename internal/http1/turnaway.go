@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// passing reports whether an accept that failed so may well succeed later.
-func passing(err error) bool {
+// temporary reports whether an accept that failed with err may succeed later.
+func temporary(err error) bool {
 	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EPERM, syscall.EPROTO} {
 		if errors.Is(err, e) {
 			return true
@@ -18,31 +18,30 @@ func passing(err error) bool {
 	return false
 }
 
-// Refusals returns how many of the descriptors that there are should go to connections past the cap, for as long as it
-// takes to refuse them.
+// Refusals returns how many of the descriptors to reserve for connections past the cap while they are refused.
 func Refusals(descriptors int) int { return min(maxRefusals, max(descriptors/8, leastRefusals)) }
 
-// handshake does the TLS handshake where there is one.
+// handshake does the TLS handshake of a TLS connection.
 func (c *conn) handshake() bool {
 	t, ok := c.nc.(*tls.Conn)
 	if !ok {
 		return true
 	}
-	if t.SetDeadline(time.Now().Add(HandshakeTimeout)) != nil || c.hurries() != nil || t.Handshake() != nil {
+	if t.SetDeadline(time.Now().Add(HandshakeTimeout)) != nil || c.checkEnd() != nil || t.Handshake() != nil {
 		return false
 	}
 	return t.SetDeadline(time.Time{}) == nil
 }
 
-// hurry has a connection that is being refused end at a time.
-func (c *conn) hurry(end time.Time) {
-	c.hurried.CompareAndSwap(0, end.UnixNano())
-	c.hurries() // a connection that is closed needs no end
+// endBy has a connection that is being refused end at a time.
+func (c *conn) endBy(end time.Time) {
+	c.endAt.CompareAndSwap(0, end.UnixNano())
+	c.checkEnd() // an error means that the connection is closed or its time is over
 }
 
-// hurries sets the read deadline of a connection that hurries. Its error is that the time is over.
-func (c *conn) hurries() error {
-	end := c.hurried.Load()
+// checkEnd sets the read deadline of a connection that has an endAt. It returns io.EOF once that time is over.
+func (c *conn) checkEnd() error {
+	end := c.endAt.Load()
 	if end == 0 {
 		return nil
 	}
@@ -58,10 +57,10 @@ func (c *conn) turnAway() {
 		return
 	}
 	c.begin()
-	a := ErrorAnswerRetry(503, "there are too many connections", 1)
+	a := ErrorAnswerRetry(503, "too many connections, send the request again later", 1)
 	a.Close = true
 	c.refuse(a)
 }
 
-// wake ends the wait of an idle connection as a shutdown begins.
+// wake ends the wait of an idle connection when a shutdown begins.
 func (c *conn) wake() { c.nc.SetReadDeadline(time.Unix(1, 0)) }

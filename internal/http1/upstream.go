@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Upstream is one kept connection to a server, on which requests go out one
-// after the other. It has no goroutine and is used by one at a time; Close may
-// come from another.
+// Upstream is one keep-alive connection to a server, on which requests are sent
+// one after the other. It has no goroutine and is used by one goroutine at a time,
+// except for Close and Abort, which any goroutine may call.
 //
-// A round is: Fresh, Send (and Write for a body that is streamed), ReadHead,
-// then Message or Body to the end, and Reusable to see whether the connection may
-// be kept.
+// A request is: Fresh, Send (and Write for a body that is streamed), ReadHead,
+// then Message or Body to the end, and Reusable, which reports whether the
+// connection may be kept.
 type Upstream struct {
 	inbound
 	outbound
@@ -23,12 +23,12 @@ type Upstream struct {
 	resp   Response
 	body   body
 
-	sent     bool // the request went out whole
-	received bool // a byte of the answer came
-	asked    bool // a request is out whose answer was not read to its end
+	sent     bool // the request was sent whole
+	received bool // a byte of the answer has arrived
+	asked    bool // a request was sent whose answer was not read to its end
 }
 
-// Dial connects to a server, over TLS where conf is given.
+// Dial connects to a server, over TLS if conf is not nil.
 func Dial(ctx context.Context, network, addr string, conf *tls.Config) (*Upstream, error) {
 	var d net.Dialer
 	nc, err := d.DialContext(ctx, network, addr)
@@ -46,7 +46,8 @@ func Dial(ctx context.Context, network, addr string, conf *tls.Config) (*Upstrea
 	return NewUpstream(t), nil
 }
 
-// NewUpstream uses a connection that exists, and owns it from then on.
+// NewUpstream returns an Upstream over an existing connection, which it owns from
+// then on.
 func NewUpstream(nc net.Conn) *Upstream {
 	u := &Upstream{inbound: inbound{nc: nc, buf: make([]byte, readBuffer)}}
 	u.poller.init(nc)
@@ -54,35 +55,34 @@ func NewUpstream(nc net.Conn) *Upstream {
 	return u
 }
 
-// Close closes the connection and ends what waits on it.
+// Close closes the connection and ends reads and writes that wait on it.
 func (u *Upstream) Close() error { return u.nc.Close() }
 
-// Fresh reports, without waiting, whether a request may go out: the last answer
-// was read to its end, the server has not closed the connection, and nothing
-// came that was not asked for.
+// Fresh reports, without waiting, whether a request may be sent: the last answer
+// was read to its end, the server has not closed the connection, and no
+// unexpected bytes have arrived.
 func (u *Upstream) Fresh() bool {
 	return !u.asked && u.start == u.end && u.poller.quiet()
 }
 
-// Abort closes the connection at once and has the server see that, whatever is under way on it. It may come from any
-// goroutine.
+// Abort resets the connection, so that the server sees the end at once, whatever is under way. Any goroutine may call it.
 func (u *Upstream) Abort() {
 	nc := u.nc
-	if t, ok := nc.(interface{ NetConn() net.Conn }); ok { // TLS, which would say goodbye first
+	if t, ok := nc.(interface{ NetConn() net.Conn }); ok { // TLS would send a close alert first
 		nc = t.NetConn()
 	}
 	if t, ok := nc.(*net.TCPConn); ok {
-		t.SetLinger(0) // what fails here is closed in the usual way
+		t.SetLinger(0) // best effort: if it fails, the connection is closed without a reset
 	}
-	nc.Close() // nothing is waited for that this could lose
+	nc.Close() // an error loses nothing: no answer is expected
 }
 
-// Late has late called, once, if a read of the answer has waited until the time given. A nil late takes that back. It
-// costs next to nothing while answers are prompt.
+// Late has late called, once, if a read of the answer has waited until the given time. A nil late cancels that. It costs
+// next to nothing while answers are prompt.
 func (u *Upstream) Late(at time.Time, late func()) { u.lateAt, u.late = at, late }
 
-// Trim lets go of a buffer that a long answer made large: for a connection that
-// is put by, once nothing of its last answer is needed.
+// Trim releases a buffer that a long answer made large. It is for a connection
+// that becomes idle, once its last answer is no longer needed.
 func (u *Upstream) Trim() {
 	if u.start == u.end && len(u.buf) > keepBuffer {
 		u.rest()
@@ -92,8 +92,8 @@ func (u *Upstream) Trim() {
 	}
 }
 
-// Send writes a request: its head, and its body where it is at hand. What of
-// the body is not follows by Write.
+// Send writes a request: its head and the available part of its body. The rest of
+// the body follows by Write.
 func (u *Upstream) Send(head, body []byte) error {
 	u.sent, u.received, u.asked = false, false, true
 	u.rest()
@@ -107,8 +107,8 @@ func (u *Upstream) Send(head, body []byte) error {
 	return err
 }
 
-// Write sends more of a request's body, framed by the caller. It fails where
-// the server takes nothing for WriteTimeout.
+// Write sends more of a request's body, framed by the caller. It fails if the
+// server accepts no bytes for WriteTimeout.
 func (u *Upstream) Write(p []byte) (int, error) {
 	u.sent = false
 	if err := u.write(p); err != nil {
@@ -118,16 +118,16 @@ func (u *Upstream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Sent reports whether all that Send and Write were given went out.
+// Sent reports whether all bytes passed to Send and Write were sent.
 func (u *Upstream) Sent() bool { return u.sent }
 
-// Received reports whether any byte of the answer has come.
+// Received reports whether any byte of the answer has arrived.
 func (u *Upstream) Received() bool { return u.received }
 
-// ReadHead reads the head of the answer to a request of the method, passing
-// over interim ones (1xx). It is valid until the next Send. The error is an
-// *Error with status 502 where the answer is no HTTP, and 504 where it did not
-// come until the time given (zero: no bound); otherwise it is the connection's.
+// ReadHead reads the head of the answer to a request of the method, skipping
+// interim ones (1xx). It is valid until the next Send. The error is an *Error with
+// status 502 if the answer is not valid HTTP, and 504 if it did not arrive until
+// the given time (zero: no bound); otherwise it is the connection's.
 func (u *Upstream) ReadHead(method string, until time.Time) (*Response, error) {
 	for seen := 0; ; {
 		n, err := u.readHead(until)
@@ -143,7 +143,7 @@ func (u *Upstream) ReadHead(method string, until time.Time) (*Response, error) {
 			break
 		}
 		if seen += n; u.resp.Status == 101 || seen > MaxHead {
-			return nil, refuse(502, "the answer is an interim one of status %d", u.resp.Status)
+			return nil, refuse(502, "the answer is an interim response of status %d", u.resp.Status)
 		}
 	}
 	u.pinned = true
@@ -162,7 +162,7 @@ func (u *Upstream) ReadHead(method string, until time.Time) (*Response, error) {
 	return r, nil
 }
 
-// readHead reads until a head is whole and gives its length.
+// readHead reads until a head is whole and returns its length.
 func (u *Upstream) readHead(until time.Time) (int, error) {
 	u.parser.reset()
 	for {
@@ -192,10 +192,10 @@ func (u *Upstream) readHead(until time.Time) (int, error) {
 	}
 }
 
-// Message reads an answer with a length, head and body as they came, up to limit
-// bytes of it; of another it reads nothing. whole reports whether that is all:
-// Body reads the rest, and the bytes of the message may be what it reads into.
-// Each wait is bounded by silence. It is valid until the next Send.
+// Message reads up to limit bytes of an answer with a length, head and body as
+// they came; of an answer without one it reads nothing. whole reports whether that
+// is all. Otherwise Body reads the rest, and it may read into the bytes of the
+// message. Each wait is bounded by silence. It is valid until the next Send.
 func (u *Upstream) Message(limit int, silence time.Duration) (message []byte, whole bool, err error) {
 	head := len(u.resp.Head)
 	if u.resp.Length < 0 {
@@ -224,9 +224,9 @@ func (u *Upstream) Message(limit int, silence time.Duration) (message []byte, wh
 	return message, true, nil
 }
 
-// Body reads the answer's body as it comes, without its chunks. Each wait is
-// bounded by silence, where that is over zero. The error is io.EOF at its end,
-// and otherwise an *Error with status 502, or 504 for silence.
+// Body returns a reader of the answer's body without its chunk framing. Each wait
+// is bounded by silence, if that is over zero. The error is io.EOF at its end, and
+// otherwise an *Error with status 502, or 504 for silence.
 func (u *Upstream) Body(silence time.Duration) io.Reader { return &upstreamBody{u, silence} }
 
 type upstreamBody struct {
@@ -242,9 +242,9 @@ func (b *upstreamBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Reusable reports whether the connection may take another request: the answer
-// was read to its end, the server did not say it would close, and nothing came
-// after it.
+// Reusable reports whether another request may be sent on the connection: the
+// answer was read to its end, the server did not announce a close, and no bytes
+// arrived after it.
 func (u *Upstream) Reusable() bool {
 	return !u.asked && u.sent && !u.resp.Close && u.body.ended() && u.start == u.end
 }

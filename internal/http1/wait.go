@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// waiter is how a stream waits on the goroutine of its connection: for the client to leave, as a watcher does, and for
-// Wake, which moves the socket's read deadline. Nothing else reads from the connection meanwhile.
+// waiter lets a stream wait on its connection's goroutine: for the client to disconnect, as a watcher does, and for Wake,
+// which moves the socket's read deadline. Nothing else reads from the connection meanwhile.
 type waiter struct {
-	woken atomic.Bool
-	look  func(fd uintptr) bool // at the socket and at woken; made once so that a wait allocates nothing
-	bell  chan struct{}         // rung by Wake where there is no socket
+	woken  atomic.Bool
+	look   func(fd uintptr) bool // checks the socket and woken; made once so that a wait allocates nothing
+	wakeup chan struct{}         // Wake sends to it if the connection has no socket
 }
 
-// idleHeld is the most a stream keeps of its buffer while it waits.
+// idleHeld is the largest buffer that a stream keeps while it waits.
 const idleHeld = 1 << 10
 
-// Wait returns nil once Wake has been called since the last Wait, or at the time given, and the context's error once the
-// client is gone. It may return early. It is for streams without a length, whose author calls it on the goroutine that
-// the stream runs on.
+// Wait blocks until Wake has been called since the last Wait, or until the given time, and returns nil, or the context's
+// error once the client has disconnected. It may return early. It is for streams without a length; the stream function
+// calls it on its own goroutine.
 func (w *Writer) Wait(until time.Time) error {
 	c, p := w.conn, &w.conn.req.ctx
 	if cap(w.held) > idleHeld && len(w.held) == 0 {
@@ -26,8 +26,8 @@ func (w *Writer) Wait(until time.Time) error {
 	}
 	switch {
 	case w.woken.Load():
-	case w.bell != nil:
-		w.waitForBell(until)
+	case w.wakeup != nil:
+		w.waitForWake(until)
 	default:
 		if w.look == nil {
 			p.keep()
@@ -53,33 +53,33 @@ func (w *Writer) Wait(until time.Time) error {
 	return p.err
 }
 
-func (w *Writer) waitForBell(until time.Time) {
+func (w *Writer) waitForWake(until time.Time) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
-	case <-w.bell:
+	case <-w.wakeup:
 	case <-timer.C:
 	}
 }
 
-// Wake ends the stream's Wait, the next one where it does not wait now. It may be called from any goroutine while the
-// stream runs, and takes no lock that is held for long.
+// Wake ends the stream's Wait, or the next one if it does not wait now. Any goroutine may call it while the stream runs. It
+// takes no lock that is held for long.
 func (w *Writer) Wake() {
 	switch {
 	case w.woken.Swap(true):
-	case w.bell == nil:
+	case w.wakeup == nil:
 		w.conn.wake()
 	default:
 		select {
-		case w.bell <- struct{}{}:
+		case w.wakeup <- struct{}{}:
 		default:
 		}
 	}
 }
 
-// Hurry wakes the stream, and has its writes fail once the grace is over, however slowly its client takes them: for a
-// stream that is to end. It may be called from any goroutine while the stream runs.
+// Hurry wakes a stream that must end, and has its writes fail after grace, even if its client still reads slowly. Any
+// goroutine may call it while the stream runs.
 func (w *Writer) Hurry(grace time.Duration) {
-	w.conn.outbound.hurry(time.Now().Add(grace))
+	w.conn.outbound.endWrites(time.Now().Add(grace))
 	w.Wake()
 }

@@ -8,39 +8,39 @@ import (
 )
 
 const (
-	// watchAfter is how long a request may ask its context for its error before its client is watched.
+	// watchAfter is how long a request may call Err of its context before its client is watched.
 	watchAfter = 50 * time.Millisecond
-	// settleTime is how long a client that has closed its sending half may take to show that it waits for its answer.
+	// settleTime is how long a client that has closed its sending half may take to acknowledge the start of its answer.
 	settleTime = time.Second
-	// maxAhead bounds what is read past a request over TLS, where the end of what a client sends comes behind it.
+	// maxAhead bounds what is read past a request over TLS, where a client's close alert comes after what it has sent.
 	maxAhead = 16 << 10
-	// firstAhead is the room for it at first.
+	// firstAhead is the first size of that buffer.
 	firstAhead = 512
 )
 
-// ErrUnsure is that a client has closed its sending half and has not yet shown whether it waits for its answer.
+// ErrUnsure means that a client has closed its sending half and may or may not wait for its answer.
 var ErrUnsure = errors.New("the client has closed its sending half, perhaps all of its connection")
 
-// Watch has left called once the client is gone, as soon as that is known and before the request has ended, by the
-// goroutine that watches the connection; at once where it is gone already. A second function takes the place of the first.
+// Watch has left called as soon as the client has disconnected, before the request has ended, by the goroutine that watches
+// the connection; it calls left itself if the client has disconnected already. A second function replaces the first.
 func (r *Request) Watch(left func()) {
 	p := &r.ctx
 	p.mu.Lock()
 	p.left, p.wanted = left, true
 	p.watchLocked()
-	late := p.err != nil && (p.watch == nil || p.told)
+	late := p.err != nil && (p.watch == nil || p.notified)
 	p.mu.Unlock()
 	if late {
 		left()
 	}
 }
 
-// Look reports whether the client is there as the connection says at this moment: nil while it is, context.Canceled once
-// it is gone, and ErrUnsure in between. It waits for nothing.
+// Look reports whether the client is connected now: nil if it is, context.Canceled once it has disconnected, and ErrUnsure
+// in between. It does not block.
 func (r *Request) Look() error { return r.ctx.look() }
 
-// Settle is Look that waits until it is sure: about as long as a packet takes to the client and back. A client that does
-// not answer within a second is gone.
+// Settle is Look that waits until the state is known: about one round trip. A client that does not acknowledge within a
+// second has disconnected.
 func (r *Request) Settle() error {
 	for pause := 20 * time.Microsecond; ; pause = min(2*pause, 10*time.Millisecond) {
 		err := r.Look()
@@ -54,7 +54,7 @@ func (r *Request) Settle() error {
 	}
 }
 
-// unsettled reports whether a client that is unsure has time still; one that has not is gone.
+// unsettled reports whether a client that is unsure still has time. After settleTime it counts as disconnected.
 func (p *peer) unsettled() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +74,7 @@ func (p *peer) watchLocked() {
 	go p.wait(p.watch)
 }
 
-// wait is the watcher. A deadline that passes meanwhile is none of its own, unless it is to end.
+// wait is the watcher. A deadline that passes meanwhile is not its own, unless it must end.
 func (p *peer) wait(ended chan<- struct{}) {
 	defer close(ended)
 	for p.waits() {
@@ -92,7 +92,7 @@ func (p *peer) wait(ended chan<- struct{}) {
 	}
 	p.mu.Lock()
 	left, gone := p.left, p.err != nil
-	p.told = gone
+	p.notified = gone
 	p.mu.Unlock()
 	if gone && left != nil {
 		left()
@@ -108,8 +108,8 @@ func (p *peer) waits() bool {
 
 func (p *peer) idleLocked() bool { return p.stopping || p.own || p.err != nil }
 
-// event waits on the socket until look answers true or its deadline passes. Over TLS it reads ahead, since there the
-// client may end what it sends without closing anything of its socket; past maxAhead that is seen of the socket alone.
+// event waits on the socket until look returns true or the deadline passes. Over TLS it reads ahead, because there a client
+// may end its stream without closing its socket; past maxAhead it watches only the socket.
 func (p *peer) event(look func(fd uintptr) bool) error {
 	if p.conn.raw != nil || p.ended || len(p.ahead) >= maxAhead {
 		return p.conn.poller.socket.Read(look)
@@ -129,7 +129,7 @@ func (p *peer) event(look func(fd uintptr) bool) error {
 	return err
 }
 
-// keep has the stream wait for its client on its own goroutine: the watcher ends, if there is one.
+// keep has the stream watch its client on its own goroutine, and ends the watcher if there is one.
 func (p *peer) keep() {
 	p.mu.Lock()
 	p.own = true
@@ -140,7 +140,7 @@ func (p *peer) keep() {
 	p.join(watch)
 }
 
-// end stops the watcher: the request is over.
+// end stops the watcher at the end of the request.
 func (p *peer) end() {
 	p.mu.Lock()
 	p.stopping = true
@@ -151,7 +151,7 @@ func (p *peer) end() {
 	p.ahead = nil
 }
 
-// join waits for a watcher that is to end.
+// join waits until a watcher that must end has ended.
 func (p *peer) join(watch <-chan struct{}) {
 	if watch == nil {
 		return

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// maxWrite is the most one write under a deadline takes at a time, so that the
-// deadline moves on while a slow client keeps reading.
+// maxWrite bounds one write under a deadline, so that the deadline moves on while
+// a slow client keeps reading.
 const maxWrite = 1 << 20
 
-// outbound is the sending half of a connection. A write is tried on the socket
-// at once; only for a peer that does not keep up a deadline is set.
+// outbound is the sending half of a connection. A write is tried on the socket at
+// once; a deadline is set only for a peer that does not keep up.
 type outbound struct {
 	to     net.Conn
-	raw    syscall.RawConn // the socket where bytes go to it as they are, without TLS
-	skip   int             // bytes at the head of the next write that went out already
+	raw    syscall.RawConn // the socket; nil with TLS
+	skip   int             // bytes at the start of the next write that were sent already
 	p      []byte
 	n      int
 	err    error
 	try    func(fd uintptr) bool // writes p once; made once so that a write allocates nothing
 	vector [3][]byte
 	pieces net.Buffers
-	last   atomic.Int64 // no write waits longer, in Unix nanoseconds; 0 where nothing hurries
+	last   atomic.Int64 // when all writes end, in Unix nanoseconds; 0 without a limit
 }
 
 func (o *outbound) init(nc net.Conn) {
@@ -41,7 +41,7 @@ func (o *outbound) init(nc net.Conn) {
 	}
 }
 
-// write writes all of p. It fails where the peer takes nothing for WriteTimeout.
+// write writes all of p. It fails if the peer accepts no bytes for WriteTimeout.
 func (o *outbound) write(p []byte) error {
 	p, o.skip = p[o.skip:], 0
 	n, err := o.writeNow(p)
@@ -51,7 +51,7 @@ func (o *outbound) write(p []byte) error {
 	return o.writeSlow(p[n:])
 }
 
-// writeNow writes what the socket takes without waiting.
+// writeNow writes as much as the socket accepts without waiting.
 func (o *outbound) writeNow(p []byte) (int, error) {
 	if o.raw == nil || len(p) == 0 {
 		return 0, nil
@@ -70,7 +70,7 @@ func (o *outbound) writeNow(p []byte) (int, error) {
 	return o.n, nil
 }
 
-// writeSlow writes under a deadline that moves on as the peer takes bytes.
+// writeSlow writes under a deadline that moves on as the peer accepts bytes.
 func (o *outbound) writeSlow(p []byte) error {
 	for len(p) > 0 {
 		if err := o.bound(); err != nil {
@@ -90,21 +90,21 @@ func (o *outbound) bound() error {
 	if err := o.to.SetWriteDeadline(time.Now().Add(WriteTimeout)); err != nil {
 		return err
 	}
-	// Asked behind: whoever hurries sets the end first and the deadline then, so one of the two deadlines set is the end.
+	// After the deadline above: endWrites sets last first and then the deadline, so the last deadline set is that end.
 	if end := o.last.Load(); end != 0 {
 		return o.to.SetWriteDeadline(time.Unix(0, end))
 	}
 	return nil
 }
 
-// hurry has no write wait beyond a time, the one under way neither.
-func (o *outbound) hurry(end time.Time) {
+// endWrites lets no write, including the one under way, wait past a time.
+func (o *outbound) endWrites(end time.Time) {
 	o.last.Store(end.UnixNano())
 	o.to.SetWriteDeadline(end) // it fails on a connection that is closed, whose writes fail anyway
 }
 
-// writeAll writes three pieces, the last ones perhaps empty, in one system call
-// where that can be.
+// writeAll writes three pieces, of which the last may be empty, in one system
+// call if possible.
 func (o *outbound) writeAll(a, b, c []byte) error {
 	a, o.skip = a[o.skip:], 0
 	if o.raw == nil || len(b) > maxWrite {

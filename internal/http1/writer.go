@@ -5,16 +5,16 @@ import (
 	"strconv"
 )
 
-// Writer takes the body of a streamed answer. What is written is gathered in
-// blocks of 16 KiB; Flush sends what has been. A write fails once the client
-// takes nothing for WriteTimeout or is gone.
+// Writer writes the body of a streamed answer. It buffers blocks of 16 KiB; Flush
+// sends what is buffered. A write fails once the client accepts no bytes for
+// WriteTimeout or has disconnected.
 type Writer struct {
 	conn *conn
 	mode writerMode
 	left int64  // of a body of known length
-	held []byte // the head at first, and what has not gone out yet
+	held []byte // the head at first, and what was not sent yet
 	err  error
-	sent bool // something has gone out, or may have
+	sent bool // some bytes were sent, or may have been
 	waiter
 }
 
@@ -26,7 +26,7 @@ const (
 	writePlain // to the connection's end, or framed by the handler
 )
 
-var errTooLong = errors.New("more was written than the answer's length")
+var errTooLong = errors.New("the stream wrote more bytes than the answer's length")
 
 var lineEnd = []byte("\r\n")
 
@@ -69,7 +69,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 // WriteString implements io.StringWriter.
 func (w *Writer) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
 
-// Flush sends what has been gathered, the head with it the first time.
+// Flush sends what is buffered, the first time with the head.
 func (w *Writer) Flush() error {
 	if w.err == nil && len(w.held) > 0 {
 		w.sent = true
@@ -82,7 +82,7 @@ func (w *Writer) Flush() error {
 // finish ends the body.
 func (w *Writer) finish() error {
 	if w.err == nil && w.mode == writeLength && w.left > 0 {
-		w.err = errors.New("less was written than the answer's length")
+		w.err = errors.New("the stream wrote fewer bytes than the answer's length")
 	}
 	if w.err == nil && w.mode == writeChunked {
 		w.held = append(w.held, "0\r\n\r\n"...)
