@@ -79,7 +79,17 @@ func (osFS) Lock(name string) (io.Closer, error) {
 		}
 		return nil, fmt.Errorf("lock: %w", err)
 	}
-	return f, nil
+	return lock{f}, nil
+}
+
+// lock is a locked file.
+type lock struct{ *os.File }
+
+// Close releases the lock itself and not only the descriptor: a process that is being started at this moment has a copy of
+// every descriptor until it runs its program, and the lock is held for as long as one copy is open.
+func (l lock) Close() error {
+	err := unix.Flock(int(l.Fd()), unix.LOCK_UN)
+	return errors.Join(err, l.File.Close())
 }
 
 type osFile struct{ *os.File }
