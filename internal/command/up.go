@@ -1,0 +1,263 @@
+package command
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/rs/zerolog"
+	"github.com/urfave/cli/v2"
+
+	"fenec/engine/wal"
+	"fenec/internal/api"
+	"fenec/internal/vfs"
+	"fenec/node"
+	"fenec/router"
+)
+
+const upHelp = `
+Starts a router and two nodes in this process, on loopback, with a tenant called
+demo, and prints example requests. All data is kept in ./fenec-data: the next start
+uses it again, and deleting the directory starts over. Ctrl-C stops it.
+
+The router listens on the port of --listen, the nodes on the next two.
+`
+
+const (
+	upData  = "fenec-data"
+	upDrain = 5 * time.Second
+)
+
+// upNodes are the names of the nodes. Each is also a directory in the data
+// directory.
+var upNodes = []string{"n1", "n2"}
+
+func upCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "up",
+		Usage:       "Start a router and two nodes in this process, with a demo tenant",
+		Description: upHelp,
+		Flags: append(
+			[]cli.Flag{value("listen", "127.0.0.1:8090", "The router's `ADDR`; the nodes take the next two ports, or any if the port is 0.")},
+			compactFlags()...),
+		Action: runUp,
+	}
+}
+
+func runUp(c *cli.Context) error {
+	if err := noArguments(c); err != nil {
+		return err
+	}
+	addresses, err := upAddresses(c.String("listen"))
+	if err != nil {
+		return err
+	}
+	s := settings{c: c}
+	config := node.Config{CompactAt: s.share("compact-at"), CompactWorkers: s.count("compact-workers", 1)}
+	if s.err != nil {
+		return s.err
+	}
+	// The output of up is for new users, so it logs only warnings and errors.
+	keepAwake()
+	log := openLog(c.App.ErrWriter)
+	defer log.close()
+	log.Logger = log.Level(zerolog.WarnLevel)
+	stop := signals(log)
+	local, err := startLocal(addresses, config, log)
+	if err != nil {
+		return err
+	}
+	started := func(ctx context.Context) error {
+		if err := local.settle(ctx); err != nil {
+			return err
+		}
+		local.greet(c.App.Writer)
+		return nil
+	}
+	return serve(log.Logger, stop, upDrain, started, local.parts()...)
+}
+
+// upAddresses returns the address of the router, then those of the nodes.
+func upAddresses(text string) ([]string, error) {
+	host, portText, err := net.SplitHostPort(text)
+	port, portErr := strconv.ParseUint(portText, 10, 16)
+	ip := net.ParseIP(host)
+	switch {
+	case err != nil || portErr != nil:
+		return nil, usagef("--listen wants an address such as 127.0.0.1:8090, got %q", text)
+	case int(port)+len(upNodes) > 65535:
+		return nil, usagef("--listen wants a port with %d more ports after it for the nodes, got %q", len(upNodes), text)
+	case host != "localhost" && (ip == nil || !ip.IsLoopback()):
+		return nil, usagef("fenec up listens on loopback only, got --listen %s; fenec node and fenec shard listen anywhere", text)
+	}
+	addresses := []string{text}
+	for i := range upNodes {
+		next := 0
+		if port != 0 {
+			next = int(port) + 1 + i
+		}
+		addresses = append(addresses, net.JoinHostPort(host, strconv.Itoa(next)))
+	}
+	return addresses, nil
+}
+
+// local is the cluster of fenec up.
+type local struct {
+	router *router.Router
+	nodes  []*node.Node
+	tokens []string // the nodes' admin tokens, in the order of upNodes
+	// listeners are the router's, then the nodes'.
+	listeners []net.Listener
+}
+
+// startLocal opens the listeners, the nodes and the router. If one fails it closes
+// the others. The nodes use config and the fixed settings of up.
+func startLocal(addresses []string, config node.Config, log serverLog) (*local, error) {
+	l := &local{}
+	if err := l.open(addresses, config, log); err != nil {
+		for _, n := range l.nodes {
+			n.Shutdown(context.Background()) // no connection was served yet
+		}
+		for _, listener := range l.listeners {
+			listener.Close() // likewise
+		}
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *local) open(addresses []string, config node.Config, log serverLog) error {
+	for _, address := range addresses {
+		listener, err := listen(address)
+		if err != nil {
+			return err
+		}
+		l.listeners = append(l.listeners, listener)
+	}
+	if err := os.MkdirAll(upData, 0o700); err != nil {
+		return fmt.Errorf("cannot create the data directory: %s", plain(err))
+	}
+	descriptors := vfs.Descriptors() / (1 + len(upNodes))
+	config.Sync = wal.Policy{Every: 250 * time.Millisecond}
+	config.IdleClose, config.IdleTimeout, config.Drain = 5*time.Minute, time.Minute, upDrain
+	config.Descriptors, config.Version, config.LogLost = descriptors, version, log.lines.lost.Load
+	for _, name := range upNodes {
+		token, err := keptToken(filepath.Join(upData, name+".token"))
+		if err != nil {
+			return err
+		}
+		config.Dir, config.AdminToken, config.Log = filepath.Join(upData, name), token, log.With().Str("node", name).Logger()
+		n, err := node.New(config)
+		if err != nil {
+			return err
+		}
+		l.nodes, l.tokens = append(l.nodes, n), append(l.tokens, token)
+	}
+	r, err := router.New(router.Config{
+		Directory: filepath.Join(upData, "shard.fenec"), UpstreamTimeout: 30 * time.Second,
+		IdleTimeout: time.Minute, Descriptors: descriptors,
+		Version: version, Log: log.With().Str("node", "router").Logger(), LogLost: log.lines.lost.Load,
+	})
+	l.router = r
+	return err
+}
+
+func (l *local) parts() []part {
+	parts := []part{{"router", l.router, l.listeners[0]}}
+	for i, n := range l.nodes {
+		parts = append(parts, part{"node", n, l.listeners[1+i]})
+	}
+	return parts
+}
+
+func (l *local) url() string { return "http://" + l.listeners[0].Addr().String() }
+
+// settle records the nodes with their current addresses and creates the demo tenant
+// if it does not exist.
+func (l *local) settle(ctx context.Context) error {
+	client := api.New(l.url(), "")
+	defer client.Close()
+	ask := func(method, path string, body any) error {
+		text, err := json.Marshal(body)
+		if err == nil {
+			_, err = client.Ask(ctx, method, path, text)
+		}
+		return err
+	}
+	for i, name := range upNodes {
+		record := map[string]string{"addr": l.listeners[1+i].Addr().String(), "token": l.tokens[i]}
+		if err := ask("PUT", "/_shard/nodes/"+name, record); err != nil {
+			return fmt.Errorf("cannot record node %s: %w", name, err)
+		}
+	}
+	if err := ask("PUT", "/_shard/tenants/demo", struct{}{}); err != nil && !isTaken(err) {
+		return fmt.Errorf("cannot place the tenant demo: %w", err)
+	}
+	for _, statement := range demoStatements {
+		err := ask("POST", "/t/demo/query", map[string]string{"query": statement})
+		if isTaken(err) {
+			return nil // it exists from an earlier start
+		}
+		if err != nil {
+			return fmt.Errorf("cannot create the collection notes of the tenant demo: %w", err)
+		}
+	}
+	return nil
+}
+
+// demoStatements create the demo tenant's collection.
+var demoStatements = []string{
+	"create collection notes (title text required, stars int @sorted, at timestamp)",
+	`put notes {title: "the first note", stars: 5, at: now()}`,
+}
+
+// isTaken reports whether err means that the object exists already.
+func isTaken(err error) bool {
+	var r *api.Refusal
+	return errors.As(err, &r) && r.Status == http.StatusConflict
+}
+
+// greet prints example requests. The cluster runs even if that fails.
+func (l *local) greet(w io.Writer) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "router  %s\n", l.url())
+	for i, name := range upNodes {
+		fmt.Fprintf(&b, "node    http://%s  (%s, admin token in %s)\n",
+			l.listeners[1+i].Addr(), name, filepath.Join(upData, name+".token"))
+	}
+	fmt.Fprintf(&b, "data    %s\n\nTry:\n\n", upData)
+	demo := l.url() + "/t/demo"
+	fmt.Fprintf(&b, "  curl '%s/notes?order=id.desc&limit=3'\n", demo)
+	fmt.Fprintf(&b, "  curl %s/notes -d '{\"title\": \"from the shell\", \"stars\": 4}'\n", demo)
+	fmt.Fprintf(&b, "  curl %s/query -d '{\"query\": \"get notes where stars >= 4 order stars desc limit 3\"}'\n", demo)
+	fmt.Fprint(&b, "\nCtrl-C stops it; what was written is in "+upData+".\n")
+	_, _ = io.WriteString(w, b.String())
+}
+
+// keptToken reads a token from its file, or creates a random one and writes it
+// there.
+func keptToken(path string) (string, error) {
+	content, err := os.ReadFile(path)
+	if token := strings.TrimSpace(string(content)); err == nil && token != "" {
+		return token, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("cannot read a node's token: %s", plain(err))
+	}
+	token := rand.Text()
+	if err := os.WriteFile(path, []byte(token+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("cannot write a node's token: %s", plain(err))
+	}
+	return token, nil
+}

@@ -1,7 +1,0 @@
-//go:build race
-
-package main
-
-// underRace says that the tests run under the race detector; the binary they
-// start is then built with it too.
-const underRace = true
