@@ -8,12 +8,11 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// absence is the `if absent` of an insert: what becomes of a row whose place is taken, by a document that has its id or
-// one of its unique values.
+// absence is the `if absent` of an insert: what to do with a row if a document has its id or one of its unique values.
 type absence struct {
 	unique []*column // those with a @unique index
 	ttl    *doc.Field
-	update *update // of the document that is there; nil leaves it as it is
+	update *update // of the existing document; nil leaves it unchanged
 }
 
 // absence compiles the `if absent [else set {...}]` of an insert into c.schema.
@@ -45,7 +44,7 @@ func (c *compiler) absence(st *syntax.Put) (*absence, error) {
 	return a, err
 }
 
-// ready builds the indexes that say which unique values are taken.
+// ready builds the indexes on the unique columns.
 func (a *absence) ready(f *frame, t Table) error {
 	for _, col := range a.unique {
 		if !f.ready(t, col.name) {
@@ -55,8 +54,8 @@ func (a *absence) ready(f *frame, t Table) error {
 	return nil
 }
 
-// taken is the document in whose place the row that was built would be, 0 if there is none. id is the row's own, 0 if the
-// counter gives it. If two documents are in its place, there is not one to change, which is a conflict.
+// taken returns the id of the document that has the id or a unique value of the row that was built, or 0. id is the row's,
+// 0 if the counter assigns it. Two such documents are a conflict, as it is ambiguous which one to change.
 func (a *absence) taken(f *frame, t Table, id int64, pos syntax.Pos) (by int64, err error) {
 	what := "id"
 	if id != 0 && f.holds(t, id) {
@@ -89,7 +88,7 @@ func (a *absence) taken(f *frame, t Table, id int64, pos syntax.Pos) (by int64, 
 	return by, nil
 }
 
-// built is what the row being built has in a column.
+// built returns the value of a column in the row being built.
 func (a *absence) built(f *frame, col *column) doc.Value {
 	raw := f.build.Field(col.slot)
 	if col.keys != nil {

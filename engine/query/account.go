@@ -9,21 +9,21 @@ import (
 	"fenec/engine/index"
 )
 
-// DefaultMemory is how many bytes a statement may hold where its Account does not say.
+// DefaultMemory is how many bytes a statement may hold if its Account sets no limit.
 const DefaultMemory = 512 << 20
 
 const (
-	// Uncounted is how many bytes a statement may hold before the budget is asked: small ones share no lock.
+	// Uncounted is how many bytes a statement may hold before it takes from the budget: small ones share no lock.
 	Uncounted = 64 << 10
 	// takenAtOnce is what an Account takes from its Budget at a time, in bytes.
 	takenAtOnce = 64 << 10
-	// TokenBytes is about what the tree of a statement and its plan take for each token of its text.
+	// TokenBytes is about how many bytes the tree of a statement and its plan take for each token of its text.
 	TokenBytes = 128
 )
 
-// Budget is memory that statements share, of whatever databases.
+// Budget is memory that statements share, also those of different databases.
 type Budget interface {
-	// Take takes n bytes for a statement that has held of them already, and reports whether there was room.
+	// Take takes n bytes for a statement that has taken held bytes already, and reports whether there was room.
 	Take(n, held int64) bool
 	// Give gives bytes back.
 	Give(n int64)
@@ -33,22 +33,22 @@ type Budget interface {
 // sort, group, gather and compare with, and their answers. Everything that may grow with the data or the statement is
 // counted here and nowhere else. It is used by one goroutine at a time; the zero value has the default limit and no budget.
 type Account struct {
-	Most       int64  // bytes that may be held, DefaultMemory where 0
-	MostAnswer int    // bytes the next answer may have, past which it is ErrLongAnswer; 0 for no limit but Most
-	Budget     Budget // nil where nothing is shared
+	Most       int64  // bytes that may be held; 0 means DefaultMemory
+	MostAnswer int    // the most bytes of the next answer, past which it fails with ErrLongAnswer; 0 means no limit but Most
+	Budget     Budget // nil if nothing is shared
 
 	held   int64
 	taken  int64 // from the budget
-	lacked int64 // what was to be held as the budget last had no room
+	lacked int64 // what was to be held when the budget last had no room
 }
 
-// Accounted is a context with an account that what runs under it is counted in.
+// Accounted is a context with an account. What runs under it is counted there.
 type Accounted struct {
 	context.Context
 	Account *Account
 }
 
-// accountKey is what a context has its Account under.
+// accountKey is the key of a context under which it holds its Account.
 type accountKey struct{}
 
 // Value implements context.Context.
@@ -59,7 +59,7 @@ func (c *Accounted) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// AccountOf is the account of a context, nil where it has none.
+// AccountOf returns the account of a context, or nil if it has none.
 func AccountOf(ctx context.Context) *Account {
 	if ctx == nil {
 		return nil
@@ -68,8 +68,8 @@ func AccountOf(ctx context.Context) *Account {
 	return a
 }
 
-// Hold counts n bytes more, or fewer where n is below zero. Where that is too much it counts them all the same, and returns
-// an error of kind TooLarge, or Busy where the budget has no room now; the statement is given up then.
+// Hold counts n bytes more, or fewer if n is negative. If that is too much it counts them anyway and fails with kind
+// TooLarge, or Busy if the budget has no room now. The caller then stops the statement.
 func (a *Account) Hold(n int64, doing string) error {
 	switch a.hold(n) {
 	case fail.TooLarge:
@@ -80,7 +80,7 @@ func (a *Account) Hold(n int64, doing string) error {
 	return nil
 }
 
-// hold is Hold with the kind of its error, 0 where there is none.
+// hold is Hold that returns the kind of the error, or 0.
 func (a *Account) hold(n int64) fail.Kind {
 	a.held += n
 	switch {
@@ -118,7 +118,7 @@ func (a *Account) busy(doing string) error {
 	return fail.New(fail.Busy, "the memory for statements and their answers is in use, send the request again: the statement was %s", doing)
 }
 
-// Held is how many bytes are counted, none by a nil Account.
+// Held returns how many bytes are counted, 0 for a nil Account.
 func (a *Account) Held() int64 {
 	if a == nil {
 		return 0
@@ -126,21 +126,21 @@ func (a *Account) Held() int64 {
 	return a.held
 }
 
-// Return counts no more than was held before, once everything since then is let go. It may be called of nil.
+// Return sets the count back to held, after everything held since then has been released. a may be nil.
 func (a *Account) Return(held int64) {
 	if a != nil {
 		a.held = held
 	}
 }
 
-// Lacked is how many bytes were to be held when the budget last had no room.
+// Lacked returns how many bytes were to be held when the budget last had no room.
 func (a *Account) Lacked() int64 { return a.lacked }
 
-// Grant notes n bytes that were taken from the budget for the statement before it runs.
+// Grant records n bytes that were taken from the budget for the statement before it runs.
 func (a *Account) Grant(n int64) { a.taken += n }
 
-// Settle ends the counting: keep bytes stay taken from the budget, as far as they were, and are returned for the caller to
-// give back; everything else is given back now.
+// Settle ends the counting. Up to keep bytes stay taken from the budget; it returns how many, and the caller has to give
+// them back. The rest is given back now.
 func (a *Account) Settle(keep int64) int64 {
 	keep = min(keep, a.taken)
 	if a.Budget != nil && a.taken > keep {
@@ -150,18 +150,18 @@ func (a *Account) Settle(keep int64) int64 {
 	return keep
 }
 
-// bytesOf is what a slice takes.
+// bytesOf returns the bytes of a slice's array.
 func bytesOf[T any](s []T) int64 {
 	var one T
 	return int64(cap(s)) * int64(unsafe.Sizeof(one))
 }
 
-// fits counts anew what the run holds. It is false, and the run has an error, where that is more than it may.
+// fits counts again what the run holds. It returns false and sets the run's error if that is too much.
 func (f *frame) fits() bool {
 	if f.err != nil {
 		return false
 	}
-	if f.account == nil { // a constant of the statement is computed as it is planned
+	if f.account == nil { // a constant is being computed during planning
 		f.account = &f.own
 	}
 	now := f.memory()
@@ -179,7 +179,7 @@ func (f *frame) fits() bool {
 	return f.err == nil
 }
 
-// memory is what a run holds: of all that may be large, the buffers as they are.
+// memory returns what a run holds: the capacity of all buffers that may be large.
 func (f *frame) memory() int64 {
 	n := f.extra + bytesOf(f.out) + bytesOf(f.arena) + bytesOf(f.fold) + f.pattern.holds() + bytesOf(f.record) + bytesOf(f.picked)
 	n += bytesOf(f.walk.ids) + bytesOf(f.walk.docs) + f.sorter.holds() + f.search.holds()
@@ -195,22 +195,22 @@ func (f *frame) memory() int64 {
 	return n
 }
 
-// reserve counts n bytes that a run is about to hold outside its buffers.
+// reserve counts n bytes that a run is about to hold outside its buffers. It returns false if that is too much.
 func (f *frame) reserve(n int64) bool {
 	f.extra += n
 	return f.fits()
 }
 
-// outFits is fits where the answer has outgrown what was counted of it.
+// outFits is fits if the answer has outgrown what was counted of it.
 func (f *frame) outFits() bool { return len(f.out) <= f.outRoof || f.fits() }
 
-// arenaFits is fits where the values of expressions have outgrown what was counted of them.
+// arenaFits is fits if the values of expressions have outgrown what was counted of them.
 func (f *frame) arenaFits() bool { return len(f.arena) <= f.arenaRoof || f.fits() }
 
 // fewItems is how many items a list may have before its growth is counted.
 const fewItems = 1024
 
-// filled reports whether the next item makes a long list grow, which is the time to count.
+// filled reports whether the next item makes a long list grow, so that it has to be counted again.
 func filled[T any](s []T) bool { return len(s) == cap(s) && len(s) >= fewItems }
 
 func (o *operand) holds() int64 {

@@ -6,7 +6,7 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// addField compiles an alter that adds a field. Documents older than it read null there: their slots end before its.
+// addField compiles an alter that adds a field. Older documents read null for it: their slots end before its.
 func (c *compiler) addField(st *syntax.AddField) error {
 	d := &st.Field
 	schema, err := c.collection(st.Collection)
@@ -63,17 +63,17 @@ func (c *compiler) renameField(st *syntax.RenameField) error {
 	return nil
 }
 
-// alter makes the plan's run give the collection another schema. The plan holds for the schema it was made from, so
-// what that makes of it is known now.
+// alter makes the plan's run set the schema of the collection. The plan is valid only for the schema it was made from, so
+// the new one is known now.
 func (c *compiler) alter(altered *doc.Schema, message string) {
 	c.plan.run = func(f *frame, s Reader) (Result, error) {
 		w, err := schemaWriter(s)
 		if err != nil {
 			return Result{}, err
 		}
-		// What is gone must not be back where the ttl goes.
+		// Expired documents must not reappear when the ttl is dropped.
 		if t := s.Table(altered.Name); t.Schema().TTL() != nil && altered.TTL() == nil {
-			if err := f.dropGone(w, t); err != nil {
+			if err := f.dropExpired(w, t); err != nil {
 				return Result{}, err
 			}
 		}
@@ -84,7 +84,7 @@ func (c *compiler) alter(altered *doc.Schema, message string) {
 	}
 }
 
-// fieldOf is the schema of a collection that has the field; changed says what is to be done to it.
+// fieldOf returns the schema of a collection that has the field. changed names the operation, for the error.
 func (c *compiler) fieldOf(collection, field syntax.Name, changed string) (*doc.Schema, error) {
 	schema, err := c.collection(collection)
 	switch {
@@ -98,7 +98,7 @@ func (c *compiler) fieldOf(collection, field syntax.Name, changed string) (*doc.
 	return schema, nil
 }
 
-// freeName refuses a new name that a field of the schema has, or none can have.
+// freeName fails if a field of the schema has the new name, or none can have it.
 func freeName(s *doc.Schema, n syntax.Name) error {
 	if s.Field(n.Text) != nil {
 		return errorAt(fail.Conflict, n.Pos, "%s has a field %s already", s.Name, n.Text)

@@ -38,7 +38,7 @@ func arithmetic(op syntax.Op, x, y node, pos syntax.Pos) (node, error) {
 	return n, nil
 }
 
-// arithmeticKind is the kind of a result where the operands' kinds tell.
+// arithmeticKind returns the kind of a result, if the kinds of the operands determine it.
 func arithmeticKind(op syntax.Op, x, y doc.Kind) doc.Kind {
 	switch {
 	case x == doc.Untyped || y == doc.Untyped:
@@ -53,7 +53,7 @@ func arithmeticKind(op syntax.Op, x, y doc.Kind) doc.Kind {
 	return doc.Float
 }
 
-// ints is exact arithmetic; what does not fit 64 bits is an error.
+// ints does exact arithmetic on ints. A result that does not fit 64 bits is an error.
 func (f *frame) ints(op syntax.Op, a, b int64, pos syntax.Pos) doc.Value {
 	var r int64
 	ok := true
@@ -98,8 +98,8 @@ func mul(a, b int64) (int64, bool) {
 	return int64(lo), hi == 0 && lo < 1<<63
 }
 
-// numbers is arithmetic of any values but two ints: null where one is null, floats where one is a float,
-// and timestamps, which take milliseconds and give them.
+// numbers does arithmetic on any values except two ints. The result is null if one is null, a float if one is
+// a float. For timestamps see times.
 func (f *frame) numbers(op syntax.Op, v, w doc.Value, pos syntax.Pos) doc.Value {
 	if v.Kind == doc.Null || w.Kind == doc.Null {
 		return doc.Value{}
@@ -139,7 +139,7 @@ func (f *frame) numbers(op syntax.Op, v, w doc.Value, pos syntax.Pos) doc.Value 
 	return doc.FloatValue(r)
 }
 
-// times is arithmetic with a timestamp: a timestamp plus or minus milliseconds, or the milliseconds
+// times does arithmetic with a timestamp: a timestamp plus or minus milliseconds, or the milliseconds
 // between two.
 func (f *frame) times(op syntax.Op, v, w doc.Value, pos syntax.Pos) doc.Value {
 	switch {
@@ -153,7 +153,7 @@ func (f *frame) times(op syntax.Op, v, w doc.Value, pos syntax.Pos) doc.Value {
 	return f.fail(pos, "a timestamp takes + and - only, got %s", opText[op])
 }
 
-// instant is a number of milliseconds as a timestamp; null stays null.
+// instant converts a number of milliseconds to a timestamp. Null stays null.
 func instant(ms doc.Value) doc.Value {
 	if ms.Kind == doc.Int {
 		ms.Kind = doc.Timestamp
@@ -161,7 +161,7 @@ func instant(ms doc.Value) doc.Value {
 	return ms
 }
 
-// number is a number's float, the nearest where it is none exactly. A decimal past the range of floats is
+// number converts a number to the nearest float. A decimal past the range of floats is
 // an error of the run.
 func (f *frame) number(v doc.Value, pos syntax.Pos) (float64, bool) {
 	if !v.IsNumber() {
@@ -210,7 +210,7 @@ func negated(x node, pos syntax.Pos) (node, error) {
 	return n, nil
 }
 
-// minus puts a sign before digits, or takes away the one there is.
+// minus prepends a minus to digits, or removes the one they have.
 func minus(digits []byte) []byte {
 	if bytes.HasPrefix(digits, []byte("-")) {
 		return digits[1:]

@@ -12,7 +12,7 @@ import (
 type assignment struct {
 	column *column
 	eval   evalFunc
-	raw    doc.Raw // the encoded value where every run gives the same; else nil
+	raw    doc.Raw // the encoded value if it is the same in every run; else nil
 	pos    syntax.Pos
 }
 
@@ -39,7 +39,7 @@ func (c *compiler) assign(s *doc.Schema, item syntax.Item) (assignment, error) {
 	return a, placed(n.pos, err)
 }
 
-// typ is the type of the value assigned.
+// typ returns the type of the value assigned.
 func (a *assignment) typ() doc.Type {
 	if a.column.keys != nil {
 		return doc.Type{Kind: doc.TypeJSON}
@@ -93,7 +93,7 @@ func (f *frame) setPath(col *column, r doc.Raw) error {
 	return f.build.Set(col.slot, doc.Type{Kind: doc.TypeJSON}, doc.Raw(arena[at:]).Value(), col.what)
 }
 
-// required are the fields of a schema that a document must hold.
+// required returns the fields of a schema that a document must hold.
 func required(s *doc.Schema) []*doc.Field {
 	var out []*doc.Field
 	for i := range s.Fields {
@@ -104,7 +104,7 @@ func required(s *doc.Schema) []*doc.Field {
 	return out
 }
 
-// complete refuses the document being built where it lacks a field or is too large.
+// complete fails if the document being built lacks a required field or is too large.
 func (f *frame) complete(collection string, must []*doc.Field, pos syntax.Pos) error {
 	for _, field := range must {
 		if f.build.Field(field.Slot) == nil {
@@ -114,7 +114,7 @@ func (f *frame) complete(collection string, must []*doc.Field, pos syntax.Pos) e
 	return f.build.Check()
 }
 
-// documentID reads the id a put gives itself.
+// documentID reads an id that a put gives.
 func documentID(v doc.Value) (int64, error) {
 	if v.Kind != doc.Null {
 		if n, err := (doc.Type{Kind: doc.TypeInt}).Convert(v, "id"); err == nil && n.Int() > 0 {

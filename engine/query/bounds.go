@@ -6,8 +6,8 @@ import (
 	"fenec/engine/index"
 )
 
-// bounds is the range of a column's values that make a relation with the operand true. Nulls make none
-// true, and in a json path only values of the operand's family do. != has no range.
+// bounds returns the range of a column's values for which a relation to the operand is true. Nulls are never
+// in it, and in a json path only values of the operand's family are. != has no range.
 func bounds(rel relation, typ doc.Type, o *operand) (lo, hi index.Bound) {
 	switch {
 	case whole(typ):
@@ -39,12 +39,12 @@ var (
 func container(open []byte, at int) doc.Value {
 	raw, err := doc.Close(open, at)
 	if err != nil {
-		panic(err) // an empty object has no key twice
+		panic(err) // an empty object has no duplicate key
 	}
 	return doc.Raw(raw).Value()
 }
 
-// floor is where the values of a kind's family begin.
+// floor returns the lower bound of the values of a kind's family.
 func floor(typ doc.Type, kind doc.Kind) index.Bound {
 	if typ.Kind != doc.TypeJSON {
 		return aboveNull
@@ -62,7 +62,7 @@ func floor(typ doc.Type, kind doc.Kind) index.Bound {
 	return aboveNull
 }
 
-// ceiling is where the values of a kind's family end.
+// ceiling returns the upper bound of the values of a kind's family.
 func ceiling(typ doc.Type, kind doc.Kind) index.Bound {
 	if typ.Kind != doc.TypeJSON {
 		return index.Bound{Unbounded: true}
@@ -80,7 +80,7 @@ func ceiling(typ doc.Type, kind doc.Kind) index.Bound {
 	return index.Bound{Unbounded: true}
 }
 
-// higher is the lower bound that leaves less, of texts in the order of a collation; b is not unbounded.
+// higher returns the tighter of two lower bounds, comparing texts by a collation; b is not unbounded.
 func higher(by collation.Collation, a, b index.Bound) index.Bound {
 	if a.Unbounded {
 		return b
@@ -91,7 +91,7 @@ func higher(by collation.Collation, a, b index.Bound) index.Bound {
 	return b
 }
 
-// lower is the upper bound that leaves less.
+// lower returns the tighter of two upper bounds.
 func lower(by collation.Collation, a, b index.Bound) index.Bound {
 	switch {
 	case a.Unbounded:

@@ -10,7 +10,7 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// function compiles a call with as many arguments as the function takes, which the parser counted.
+// function compiles a call. The parser has checked the number of arguments.
 type function func(args []node, pos syntax.Pos) (node, error)
 
 var functions = map[string]function{
@@ -49,7 +49,7 @@ func (c *compiler) call(e *syntax.Call) (node, error) {
 	return n, err
 }
 
-// wants refuses an argument that is known to be of another kind.
+// wants fails if an argument is known to be of another kind.
 func wants(name, what string, n node, kinds ...doc.Kind) error {
 	if n.kind == doc.Untyped {
 		return nil
@@ -88,7 +88,7 @@ func textFunction(name string, each func(rune) rune) function {
 	}
 }
 
-// lenFunction counts the characters of a text, the bytes of bytes, the items of a list, the keys of an
+// lenFunction compiles len: it counts the characters of a text, the bytes of bytes, the items of a list, the keys of an
 // object, the numbers of a vector.
 func lenFunction(args []node, pos syntax.Pos) (node, error) {
 	if err := wants("len", "text, bytes, a list, an object or a vector", args[0], doc.Text, doc.Bytes, doc.List, doc.Object, doc.Vector); err != nil {
@@ -136,7 +136,7 @@ func nowFunction([]node, syntax.Pos) (node, error) {
 	return node{kind: doc.Timestamp, eval: func(f *frame) doc.Value { return doc.TimestampValue(f.now) }}, nil
 }
 
-// timestampFunction reads ISO-8601 text or epoch milliseconds.
+// timestampFunction compiles timestamp: it reads ISO-8601 text or epoch milliseconds.
 func timestampFunction(args []node, pos syntax.Pos) (node, error) {
 	if err := wants("timestamp", "text or milliseconds", args[0], doc.Text, doc.Int, doc.Float, doc.Decimal, doc.Timestamp); err != nil {
 		return node{}, err
@@ -180,7 +180,7 @@ func absFunction(args []node, pos syntax.Pos) (node, error) {
 	}}, nil
 }
 
-// roundFunction rounds to a whole number, halves away from zero. An int stays what it is.
+// roundFunction compiles round: to a whole number, halves away from zero. An int is unchanged.
 func roundFunction(args []node, pos syntax.Pos) (node, error) {
 	if err := wants("round", "a number", args[0], doc.Int, doc.Float, doc.Decimal); err != nil {
 		return node{}, err
@@ -199,7 +199,7 @@ func roundFunction(args []node, pos syntax.Pos) (node, error) {
 	}}, nil
 }
 
-// bucketFunction is the start of the span of ms milliseconds, counted from 1970, that holds a timestamp.
+// bucketFunction compiles bucket: the start of the span of ms milliseconds, counted from 1970, that holds a timestamp.
 func bucketFunction(args []node, pos syntax.Pos) (node, error) {
 	if err := wants("bucket", "a timestamp", args[0], doc.Timestamp); err != nil {
 		return node{}, err

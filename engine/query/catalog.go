@@ -30,7 +30,7 @@ func (c *compiler) collections() {
 	}
 }
 
-// next is the answer so far, ready for one more row.
+// next returns the answer so far, ready for one more row.
 func (f *frame) next() []byte {
 	f.rows++
 	if f.rows > 1 {
@@ -72,7 +72,7 @@ func (f *frame) describe(name string, t doc.Type, required bool, collate, index 
 	f.out = append(out, '}')
 }
 
-// appendDeclared appends what a statement declares with that word, or null where it declares nothing.
+// appendDeclared appends the word of a declaration, or null if it is empty.
 func appendDeclared(out []byte, word string) []byte {
 	if word == "" {
 		return append(out, "null"...)

@@ -9,11 +9,11 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// What is ordered by a collation: the keys of an order by the one they name, else by the one their field is
-// declared with; comparisons by < <= > >=, min and max by their field's. What is told apart, by = and in, by
-// indexes on values and by groups, is told apart by bytes.
+// Collations define orders: the keys of an order use the one they name, else the one their field is declared
+// with; comparisons by < <= > >=, min and max use their field's. Equality, by = and in, in indexes on values
+// and in groups, is that of bytes.
 
-// collationOf is the collation of an order's key: the one it names, else the one declared on what it orders.
+// collationOf returns the collation of an order's key: the one it names, else the one declared on what it orders.
 func collationOf(k syntax.OrderKey, what string, typ doc.Type, declared collation.Collation) (collation.Collation, error) {
 	if k.Collate == collation.None {
 		return declared, nil
@@ -24,7 +24,7 @@ func collationOf(k syntax.OrderKey, what string, typ doc.Type, declared collatio
 	return k.Collate, nil
 }
 
-// oneCollation refuses < and the like between fields that are declared with different collations.
+// oneCollation fails for < and the like between fields that are declared with different collations.
 func oneCollation(op syntax.Op, x, y node, pos syntax.Pos) error {
 	if x.collate == y.collate || x.collate == collation.None || y.collate == collation.None || relations[op].equality() {
 		return nil
@@ -32,10 +32,10 @@ func oneCollation(op syntax.Op, x, y node, pos syntax.Pos) error {
 	return errorAt(fail.Invalid, pos, "%s wants one collation, got a field with %s and one with %s", opText[op], x.collate, y.collate)
 }
 
-// collated is the collation that x and y are compared by.
+// collated returns the collation that x and y are compared by.
 func collated(x, y node) collation.Collation { return cmp.Or(x.collate, y.collate) }
 
-// byBytes is a field without its collation. An index in the order of that does not answer for it.
+// byBytes returns a field without its collation. An index in the order of the collation cannot be used for it.
 func byBytes(n node) node {
 	col := *n.column
 	col.collate = collation.None
@@ -43,7 +43,7 @@ func byBytes(n node) node {
 	return n
 }
 
-// orderedBy words the order of an index.
+// orderedBy describes the order of an index.
 func orderedBy(c collation.Collation) string {
 	if c == collation.None {
 		return "by bytes"

@@ -9,22 +9,22 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// column is what a path names: the id, a field, or a value inside a json field.
+// column is the target of a path: the id, a field, or a value inside a json field.
 type column struct {
-	name string // as written: what indexes call it
-	what string // what messages call it
+	name string // as written, and its name in indexes
+	what string // its name in messages
 	id   bool
 	slot int
 	typ  doc.Type
 	keys []string // inside a json field
 
-	collate collation.Collation // declared on a text field: what < and > and orders go by
+	collate collation.Collation // declared on a text field: used by < and > and orders
 }
 
-// like reports whether two columns are of one place in one order.
+// like reports whether two columns have the same path and collation.
 func (c *column) like(d *column) bool { return c.name == d.name && c.collate == d.collate }
 
-// raw is the column's encoded value in d; not for the id.
+// raw returns the column's encoded value in d. It is not for the id.
 func (c *column) raw(d doc.Document) doc.Raw {
 	r := d.Field(c.slot)
 	if c.keys != nil {
@@ -33,7 +33,7 @@ func (c *column) raw(d doc.Document) doc.Raw {
 	return r
 }
 
-// eval is the column's value of the row.
+// eval returns the column's value of the row.
 func (c *column) eval() evalFunc {
 	slot, keys := c.slot, c.keys
 	switch {
@@ -45,7 +45,7 @@ func (c *column) eval() evalFunc {
 	return func(f *frame) doc.Value { return f.doc.Field(slot).Value() }
 }
 
-// kindOf is the kind of a type's values.
+// kindOf returns the kind of a type's values.
 func kindOf(t doc.Type) doc.Kind {
 	switch t.Kind {
 	case doc.TypeBool:
@@ -102,7 +102,7 @@ func columnNode(col *column, pos syntax.Pos) node {
 	return n
 }
 
-// value is the column's value in d.
+// value returns the column's value in d.
 func (c *column) value(d doc.Document) doc.Value {
 	if c.id {
 		return doc.IntValue(d.ID())

@@ -13,15 +13,15 @@ import (
 
 // operand is the constant side of a comparison with a column, made once a run.
 type operand struct {
-	value  doc.Value      // as the column's type compares with it
+	value  doc.Value      // converted for the column's type
 	null   bool           // the constant is null: the comparison is unknown
 	first  int64          // of an int, timestamp or id column: the least value that makes the relation true,
 	last   int64          // and the greatest; of != those that make it false
 	low    float64        // first and
 	high   float64        // last of a float column
-	values []doc.Value    // of in: the members but null, ascending, none twice
+	values []doc.Value    // of in: the members except null, ascending, without duplicates
 	ints   []int64        // of in on an int, timestamp or id column: the members that such a column can hold
-	key    []byte         // of < <= > >= on a column with a collation: that of the text
+	key    []byte         // of < <= > >= on a column with a collation: the text's collation key
 	scorer *vector.Scorer // of cosine, l2 and dot: against value
 	lo, hi index.Bound    // the column's values that make the relation true; unused by !=
 
@@ -39,7 +39,7 @@ var relations = map[syntax.Op]relation{
 	syntax.Gt: greater, syntax.Ge: greater | equal,
 }
 
-// binary compiles a comparison or arithmetic. Of a column compared with a constant, the probe says so.
+// binary compiles a comparison or arithmetic. It returns a probe if a column is compared with a constant.
 func (c *compiler) binary(e *syntax.Binary) (node, *probe, error) {
 	x, err := c.expr(e.X)
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *compiler) binary(e *syntax.Binary) (node, *probe, error) {
 	return n, nil, err
 }
 
-// inOrder refuses < and the like between vectors, which can be told apart but have no order.
+// inOrder fails for < and the like between vectors, which have equality but no order.
 func inOrder(op syntax.Op, x, y node, pos syntax.Pos) error {
 	for _, n := range [...]node{x, y} {
 		if hasNoOrder(n.kind) && !relations[op].equality() {
@@ -87,7 +87,7 @@ func inOrder(op syntax.Op, x, y node, pos syntax.Pos) error {
 	return nil
 }
 
-// hasNoOrder reports whether values of a kind can be told apart but not put in an order that means something.
+// hasNoOrder reports whether values of a kind have equality but no meaningful order.
 func hasNoOrder(k doc.Kind) bool { return k == doc.Vector || k == doc.Sparse }
 
 // compare compiles x related to y.
@@ -125,7 +125,7 @@ func (c *compiler) compare(rel relation, x, y node, pos syntax.Pos) (node, *prob
 	return predicate(test, x.constant && y.constant, pos), nil
 }
 
-// once computes a constant that takes computing once a run.
+// once makes a constant that has to be computed be computed once per run.
 func (c *compiler) once(n node) node {
 	if !n.constant || n.fixed {
 		return n
@@ -139,7 +139,7 @@ func (c *compiler) once(n node) node {
 	return n
 }
 
-// asTimestamp reads a constant that is compared with a timestamp as one: its text once a run.
+// asTimestamp reads a constant that is compared with a timestamp as one. It parses text once per run.
 func (c *compiler) asTimestamp(n node) node {
 	given, pos := n.given(), n.pos
 	i := c.bind(func(f *frame, o *operand) error {
@@ -158,7 +158,7 @@ func (c *compiler) asTimestamp(n node) node {
 	return node{eval: func(f *frame) doc.Value { return f.operands[i].value }, kind: doc.Timestamp, constant: true, pos: pos}
 }
 
-// asVector reads a constant that is compared with a vector as one, once a run.
+// asVector reads a constant that is compared with a vector as one, once per run.
 func (c *compiler) asVector(n node) node {
 	given, pos := n.given(), n.pos
 	i := c.bind(func(f *frame, o *operand) error {
@@ -182,8 +182,8 @@ func related(rel relation, by collation.Collation, v, w doc.Value) truth {
 	return truthOf(rel.holds(doc.CompareBy(by, v, w)))
 }
 
-// bindRelation reads a comparison's constant as the column's type compares with it, and finds the values that make the
-// relation true.
+// bindRelation converts a comparison's constant for the column's type and computes the range of values for which the
+// relation is true.
 func bindRelation(rel relation, col *column, constant node) func(*frame, *operand) error {
 	given, pos := constant.given(), constant.pos
 	return func(f *frame, o *operand) error {
@@ -220,10 +220,10 @@ func bindRelation(rel relation, col *column, constant node) func(*frame, *operan
 // whole reports whether a type's values are int64s.
 func whole(t doc.Type) bool { return t.Kind == doc.TypeInt || t.Kind == doc.TypeTimestamp }
 
-// fraction reports whether v is a number that may be no int64.
+// fraction reports whether v is a number that may not be an int64.
 func fraction(v doc.Value) bool { return v.Kind == doc.Float || v.Kind == doc.Decimal }
 
-// wholeOf is an int, or the milliseconds of a timestamp, or a number equal to an int64.
+// wholeOf returns an int, or the milliseconds of a timestamp, or a number equal to an int64.
 func wholeOf(v doc.Value) (n int64, ok bool) {
 	if v.Kind == doc.Timestamp {
 		return v.Int(), true
@@ -231,7 +231,7 @@ func wholeOf(v doc.Value) (n int64, ok bool) {
 	return v.Int64()
 }
 
-// intRange is the range of int64s related to v, an int64 or another number; of != the range that is not. No int64 is
+// intRange returns the range of int64s related to v, an int64 or another number; of != the range that is not. No int64 is
 // first > last.
 func intRange(rel relation, v doc.Value) (first, last int64) {
 	n, ok := wholeOf(v)
@@ -244,12 +244,12 @@ func intRange(rel relation, v doc.Value) (first, last int64) {
 	return between(rel, v)
 }
 
-// floatRange is the range of floats related to a number; of != the range that is not. No float is low > high.
+// floatRange returns the range of floats related to a number; of != the range that is not. No float is low > high.
 func floatRange(rel relation, v doc.Value) (low, high float64) {
 	x := v.Float64()
 	low, high = x, x
 	// From here on low is the least float that is greater than the number, or equal to it if the relation includes
-	// equal; high is the greatest that is less. A number that is no float lies between the two.
+	// equal; high is the greatest that is less. A number that is not a float lies between the two.
 	c := doc.Compare(v, doc.FloatValue(x))
 	if c < 0 || c == 0 && rel == less {
 		high = math.Nextafter(x, math.Inf(-1))
@@ -267,7 +267,7 @@ func floatRange(rel relation, v doc.Value) (low, high float64) {
 	return low, high
 }
 
-// reach is the range of int64s related to n; of != the range that is not. No int64 is first > last.
+// reach returns the range of int64s related to n; of != the range that is not. No int64 is first > last.
 func reach(rel relation, n int64) (first, last int64) {
 	first, last = n, n
 	switch rel {
@@ -287,10 +287,10 @@ func reach(rel relation, n int64) (first, last int64) {
 	return first, last
 }
 
-// between is the range of int64s that are less or greater than a number which may have a fraction or lie
+// between returns the range of int64s that are less or greater than a number which may have a fraction or lie
 // past 64 bits.
 func between(rel relation, v doc.Value) (first, last int64) {
-	// The int64s in order begin with those that are less than v (or equal, of <= and >): where do they end?
+	// The int64s in order begin with those that are less than v (or equal, for <= and >). Find where those end.
 	orEqual := rel == less|equal || rel == greater
 	before := func(at uint64) bool {
 		c := doc.Compare(doc.IntValue(int64(at^1<<63)), v)

@@ -8,8 +8,8 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// pattern is what a text is looked through for: pieces that it holds in their order, with anything between them. They are
-// folded, and so is what they are looked for in.
+// pattern is a search pattern: pieces that a text contains in this order, with anything between them. The pieces are
+// folded, and so is the text that is searched.
 type pattern struct {
 	folded  []byte // the pieces, one after another
 	ends    []int  // of each in folded
@@ -19,15 +19,15 @@ type pattern struct {
 
 func (p *pattern) reset() { *p = pattern{folded: kept(p.folded), ends: kept(p.ends)} }
 
-// part makes p the pattern of `~`: a text anywhere.
+// part makes p the pattern of `~`, which finds a text anywhere.
 func (p *pattern) part(text []byte) {
 	p.reset()
 	p.folded = append(p.folded, text...)
 	p.endPiece(0)
 }
 
-// read makes p the pattern of `like`. A * or % is any text, and a backslash takes the next character as it is. One at an
-// end alone ties the pattern to the other end.
+// read makes p the pattern of `like`. A * or % stands for any text, and a backslash quotes the next character. A
+// single one at an end anchors the pattern at the other end.
 func (p *pattern) read(text []byte) {
 	p.reset()
 	opens, closes, piece := false, false, 0
@@ -56,8 +56,8 @@ func (p *pattern) endPiece(start int) int {
 	return len(p.folded)
 }
 
-// in reports whether a folded text fits the pattern. Each piece is taken where it is first, which leaves the most to the
-// ones after it.
+// in reports whether a folded text fits the pattern. Each piece is matched at its first occurrence, which leaves the most
+// text to the ones after it.
 func (p *pattern) in(text []byte) bool {
 	start := 0
 	for i, end := range p.ends {
@@ -82,7 +82,7 @@ func (p *pattern) in(text []byte) bool {
 	return true
 }
 
-// contains compiles `x ~ y`: whether the text x contains y, letters being equal as appendFolded has it.
+// contains compiles `x ~ y`: whether the text x contains y. Letters are compared as folded by appendFolded.
 func (c *compiler) contains(x, y node, pos syntax.Pos) (node, error) {
 	return c.matches("~", x, y, (*pattern).part, pos)
 }
@@ -125,7 +125,7 @@ func (c *compiler) matches(name string, x, y node, read func(*pattern, []byte), 
 	}, false, pos), nil
 }
 
-// bindPattern reads a constant pattern, once a run.
+// bindPattern reads a constant pattern, once per run.
 func bindPattern(name string, constant node, read func(*pattern, []byte)) func(*frame, *operand) error {
 	eval, pos := constant.eval, constant.pos
 	return func(f *frame, o *operand) error {
@@ -145,7 +145,7 @@ func bindPattern(name string, constant node, read func(*pattern, []byte)) func(*
 	}
 }
 
-// fitting is the answer whether v, which is no null, fits a pattern: no where it is no text.
+// fitting returns whether v, which is not null, fits a pattern: no if it is not a text.
 func (f *frame) fitting(v doc.Value, p *pattern) truth {
 	if v.Kind != doc.Text {
 		return no

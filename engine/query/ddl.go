@@ -9,10 +9,10 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// reservedNames are routes of the HTTP surface, so no collections.
+// reservedNames are routes of the HTTP surface and cannot be collections.
 var reservedNames = map[string]bool{"query": true, "batch": true, "collections": true}
 
-// schemaWriter is s for a statement that changes schemas.
+// schemaWriter returns s as a Writer for a statement that changes schemas.
 func schemaWriter(s Reader) (Writer, error) {
 	w, ok := s.(Writer)
 	if !ok {
@@ -21,7 +21,7 @@ func schemaWriter(s Reader) (Writer, error) {
 	return w, nil
 }
 
-// message is the answer of a statement that changed schemas.
+// message returns the answer of a statement that changed schemas.
 func (f *frame) message(w Writer, text string) (Result, error) {
 	if err := w.EndStatement(f.ctx); err != nil {
 		return Result{}, err
@@ -73,7 +73,7 @@ func (c *compiler) createCollection(st *syntax.CreateCollection) error {
 	return nil
 }
 
-// fieldName refuses the names that no field can have.
+// fieldName fails for names that no field can have.
 func fieldName(n syntax.Name) error {
 	switch n.Text {
 	case "id":
@@ -84,7 +84,7 @@ func fieldName(n syntax.Name) error {
 	return nil
 }
 
-// declared refuses a field whose type, collation and index do not go together.
+// declared fails if the type, collation and index of a field do not fit together.
 func declared(d *syntax.FieldDef) error {
 	what := "field " + d.Name.Text
 	if d.Collate != collation.None && d.Type.Kind != doc.TypeText {
@@ -93,7 +93,7 @@ func declared(d *syntax.FieldDef) error {
 	return indexable(d.Index.Kind, d.Type, what, false, d.Name.Pos)
 }
 
-// homes are the types of the fields that some indexes go on, on no others and on no path.
+// homes are the field types of the indexes that need a certain type and cannot be on a path.
 var homes = map[doc.IndexKind]struct {
 	kind doc.TypeKind
 	name string
@@ -104,7 +104,7 @@ var homes = map[doc.IndexKind]struct {
 	doc.IndexInverted: {doc.TypeSparse, "a sparse vector"},
 }
 
-// indexable refuses an index on values it cannot hold. 0 is no index.
+// indexable fails if an index cannot hold values of the type. k is 0 for no index.
 func indexable(k doc.IndexKind, t doc.Type, what string, path bool, pos syntax.Pos) error {
 	home, only := homes[k]
 	switch {
@@ -193,7 +193,7 @@ func (c *compiler) createIndex(st *syntax.CreateIndex) error {
 	return nil
 }
 
-// compact notes what is to be compacted; the engine does it.
+// compact records what is to be compacted; the engine does it.
 func (c *compiler) compact(st *syntax.Compact) error {
 	name := ""
 	if st.Collection != nil {

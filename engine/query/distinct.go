@@ -7,20 +7,20 @@ import (
 	"fenec/engine/doc"
 )
 
-// distinctTally counts the values of a column that are not null, those that are equal once: an open-addressed table of the
-// values of all groups. A value is the bytes of the first document that holds it.
+// distinctTally counts the distinct values of a column that are not null, in an open-addressed table of the values of all
+// groups. A value refers to the bytes of the first document that holds it.
 type distinctTally struct {
 	column *column
 	plain  bool // of the column
 	counts []int64
-	table  []distinctSlot // as many as a power of two, half of them at most in use
+	table  []distinctSlot // a power of two of them, at most half in use
 	used   int
-	grown  *bool // set as the table grows, for what it takes to be counted
+	grown  *bool // set when the table grows, so that its size is counted
 }
 
 type distinctSlot struct {
 	hash  uint64 // of group and value
-	group int32  // counted from 1; 0 where the slot is free
+	group int32  // counted from 1; 0 if the slot is free
 	value doc.Raw
 }
 
@@ -55,8 +55,8 @@ func (t *distinctTally) add(group int, d doc.Document) {
 	}
 }
 
-// hash mixes a value's with its group, so that a value which all groups hold is not one long run of slots. Nobody who
-// chooses values knows the seed.
+// hash mixes the hash of a value with its group, so that a value which all groups hold does not fill one long run of
+// slots. The seed is random, so that values cannot be chosen to collide.
 func (t *distinctTally) hash(group int, value doc.Raw) uint64 {
 	if !t.plain {
 		return maphash.Comparable(groupSeed, [2]uint64{uint64(group), doc.Hash(value.Value())})

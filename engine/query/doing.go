@@ -10,25 +10,25 @@ import (
 	"fenec/engine/fail"
 )
 
-// activity is what a run is doing, for the sentence that it ran out of time.
+// activity is what a run is doing, for the message of a timeout.
 type activity uint8
 
 const (
 	atStart  activity = iota
-	atRows            // its route's rows are tested
-	atIDs             // ids are taken from an index
-	atSearch          // a scored index asks which documents it may answer
-	atGroups          // groups are made of rows, or put in order
-	atSort            // rows are
-	atAnswer          // sorted rows are written out
-	atWrite           // documents are put or deleted
+	atRows            // testing the rows of its route
+	atIDs             // reading ids from an index
+	atSearch          // filtering documents for a scored index
+	atGroups          // grouping rows or sorting groups
+	atSort            // sorting rows
+	atAnswer          // writing out sorted rows
+	atWrite           // putting or deleting documents
 )
 
-// comparesPerCheck is how many comparisons, a power of two, a sort makes between two looks at its context.
+// comparesPerCheck is how many comparisons, a power of two, a sort makes between two checks of its context.
 const comparesPerCheck = 1 << 14
 
-// Stopped is the error of a statement whose context has ended while it was doing what the format says; nil
-// while the context goes on or is nil. A context with a method Limit answers how long it gave.
+// Stopped returns the error of a statement whose context has ended while it was doing what the format says; nil
+// while the context goes on or is nil. A context may have a method Limit that returns its timeout.
 func Stopped(ctx context.Context, format string, args ...any) error {
 	if ctx == nil {
 		return nil
@@ -50,7 +50,7 @@ func stopped(ctx context.Context, err error, doing string) error {
 	return &fail.Error{Kind: kind, Message: how + ": it was " + doing, Err: err}
 }
 
-// Thousands writes a count for people: 1 000 000.
+// Thousands formats a count with separators: 1 000 000.
 func Thousands(n int) string {
 	s := strconv.Itoa(n)
 	for at := len(s) - 3; at > 0; at -= 3 {
@@ -59,7 +59,7 @@ func Thousands(n int) string {
 	return s
 }
 
-// interrupted is the run's error once its context has ended.
+// interrupted returns the run's error once its context has ended.
 func (f *frame) interrupted() error {
 	if f.ctx == nil {
 		return nil
@@ -70,7 +70,7 @@ func (f *frame) interrupted() error {
 	return nil
 }
 
-// goesOn looks at the context and at what the run holds, and is false once the run has an error.
+// goesOn checks the context and the memory of the run. It returns false once the run has an error.
 func (f *frame) goesOn() bool {
 	if f.err == nil {
 		f.err = f.interrupted()
@@ -78,7 +78,7 @@ func (f *frame) goesOn() bool {
 	return f.err == nil && f.fits()
 }
 
-// ready builds the index on a field or path of t where it is not built yet. It is false where the run's context
+// ready builds the index on a field or path of t if it is not built yet. It returns false if the run's context
 // ended meanwhile, or the run has an error already.
 func (f *frame) ready(t Table, on string) bool {
 	if f.err == nil {
@@ -87,7 +87,7 @@ func (f *frame) ready(t Table, on string) bool {
 	return f.err == nil
 }
 
-// does words what the run is doing.
+// does describes what the run is doing.
 func (f *frame) does() string {
 	w := &f.walk
 	switch {
@@ -125,7 +125,7 @@ func (f *frame) does() string {
 	}
 }
 
-// via names what a route goes by, in a sentence.
+// via names the index of a route, for a message.
 func (r *route) via() string {
 	if r.on.id {
 		return "id"

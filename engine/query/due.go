@@ -10,22 +10,22 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// Due tells when a set or del that found nothing to write, or a get whose require was not met, may fare otherwise: which
-// documents its condition holds for, and from when on where that is up to the time.
+// Due determines when a set or del that found nothing to write, or a get whose require was not met, may succeed: for which
+// documents its condition holds, and from when on if that depends on the time.
 //
-// The time makes a condition true only by comparisons of a field with now(), plus or minus a number; each of them flips
-// at times known from the document. So the first time at which a condition comes to hold for a document is one of those
-// times, and trying them in order finds it.
+// Time makes a condition true only through comparisons of a field with now(), plus or minus a number. Each of them flips
+// at times known from the document. So the first time at which a condition holds for a document is one of those times, and
+// trying them in order finds it.
 type Due struct {
 	collection string
-	plan       *Plan // of the condition: its constants and its frames
+	plan       *Plan // of the condition, with its constants and frames
 	test       testFunc
-	timeless   testFunc // the terms that do not read the time; nil for none
-	key        *probe   // the first of them that wants one value of a column; nil where there is none
+	timeless   testFunc // the terms that do not read the time; nil if there are none
+	key        *probe   // the first of them that requires one value of a column; nil if there is none
 	flips      []flip
-	indexed    *doc.Field // whose order is that of the only one, where an index has it
+	indexed    *doc.Field // if there is only one flip: its field, if an index orders documents by the time of the flip
 	inner      bool       // the condition reads other collections
-	loose      bool       // what a document does not pass may count too: no document is tested
+	loose      bool       // documents that do not pass may matter too, so none is tested
 }
 
 // flip is a comparison of a field with the time.
@@ -34,8 +34,9 @@ type flip struct {
 	side   evalFunc // what the field is compared with
 }
 
-// PrepareDue compiles the condition of a set, a del or a get with require, as Prepare does the statement, and is good for
-// as long as a Plan. Other statements are fail.Invalid, and so is a condition that reads the time otherwise.
+// PrepareDue compiles the condition of a set, a del or a get with require, as Prepare does the statement. The result is
+// valid as long as a Plan. It fails with fail.Invalid on other statements, and on a condition that reads the time in
+// another way.
 func PrepareDue(st syntax.Statement, r Reader) (*Due, error) {
 	name, where, require, err := conditionOf(st)
 	if err != nil {
@@ -75,7 +76,7 @@ func PrepareDue(st syntax.Statement, r Reader) (*Due, error) {
 	return x, nil
 }
 
-// splitTerms finds the terms that a document passes or does not whatever the time.
+// splitTerms separates the terms that do not depend on the time.
 func (x *Due) splitTerms(p *picker) {
 	var timeless []testFunc
 	for i := range p.terms {
@@ -97,7 +98,7 @@ func (x *Due) splitTerms(p *picker) {
 	}
 }
 
-// conditionOf is what a statement that waits says of its documents.
+// conditionOf returns the collection and condition of a statement that waits.
 func conditionOf(st syntax.Statement) (name syntax.Name, where syntax.Expr, require bool, err error) {
 	switch st := st.(type) {
 	case *syntax.Set:
@@ -144,7 +145,7 @@ func readsOfTime(where syntax.Expr) (timed []comparedWithNow, inner bool, err er
 	return timed, inner, err
 }
 
-// innerTime refuses the time in an inner get.
+// innerTime fails if an inner get reads the time.
 func innerTime(where syntax.Expr) (err error) {
 	syntax.Inspect(where, func(e syntax.Expr) {
 		if get, ok := e.(*syntax.InnerGet); ok && err == nil {
@@ -154,7 +155,7 @@ func innerTime(where syntax.Expr) (err error) {
 	return err
 }
 
-// timeBehind refuses the time in what else says how many rows a get has.
+// timeBehind fails if other clauses that determine how many rows a get has read the time.
 func timeBehind(get *syntax.Get) error {
 	if err := noTime(get.Having, "behind having"); err != nil {
 		return err
@@ -193,7 +194,7 @@ func withNow(e *syntax.Binary) (comparedWithNow, *syntax.Call, bool) {
 	return comparedWithNow{}, nil, false
 }
 
-// nowAndNumber is the now() of `now()`, `now() + n`, `n + now()` or `now() - n`; nil for anything else.
+// nowAndNumber returns the now() of `now()`, `now() + n`, `n + now()` or `now() - n`, and nil for anything else.
 func nowAndNumber(e syntax.Expr) *syntax.Call {
 	switch e := e.(type) {
 	case *syntax.Call:
@@ -243,8 +244,8 @@ func (x *Due) addFlip(c *compiler, t comparedWithNow) error {
 	return nil
 }
 
-// indexedFlip is the field whose index has the documents in the order in which a comparison comes to hold for them;
-// nil where there is none. The comparison must be a term of the condition, for then nothing else makes that hold.
+// indexedFlip returns the field whose index orders the documents by when a comparison starts to hold for them, or nil. The
+// comparison must be a term of the condition, since then the condition cannot hold without it.
 func indexedFlip(s *doc.Schema, p *picker, t comparedWithNow, col *column) *doc.Field {
 	if col.keys != nil || !indexOn(s, col.name).Ordered() {
 		return nil
@@ -257,11 +258,10 @@ func indexedFlip(s *doc.Schema, p *picker, t comparedWithNow, col *column) *doc.
 	return nil
 }
 
-// Loose reports whether a document may matter that the condition does not hold for: one that was changed, or is gone.
+// Loose reports whether documents for which the condition does not hold may matter: changed, deleted or expired ones.
 func (x *Due) Loose() bool { return x.loose }
 
-// Key is the value, hashed, that the condition wants the document to have in a column, by the column's name; ok is false
-// where it does not want one.
+// Key returns a column and the hash of the one value that the condition requires in it. ok is false if it requires none.
 func (x *Due) Key(env *Env, s Reader) (column string, hash uint64, ok bool) {
 	if x.key == nil {
 		return "", 0, false
@@ -269,20 +269,20 @@ func (x *Due) Key(env *Env, s Reader) (column string, hash uint64, ok bool) {
 	f := x.plan.frame()
 	defer x.plan.release(f)
 	if err := f.begin(env, s, nil); err != nil {
-		return "", 0, false // as a run will find
+		return "", 0, false // a run will return the error
 	}
 	o := &f.operands[x.key.operand]
 	return x.key.column.name, doc.Hash(o.value), !o.null
 }
 
-// KeyOf is the hash of the value that d has in the column of Key, where there is one.
+// KeyOf returns the hash of the value that d has in the column of Key, if there is one.
 func (x *Due) KeyOf(d doc.Document) uint64 { return doc.Hash(x.key.column.raw(d).Value()) }
 
-// Never is the time of what time alone never brings about.
+// Never is the time of an event that does not happen by the passing of time.
 const Never = math.MaxInt64
 
-// Next is the first time, from env.Now on, at which the condition holds for one of the documents, in epoch milliseconds;
-// Never where it comes to hold for none.
+// Next returns the first time, from env.Now on, at which the condition holds for one of the documents, in epoch
+// milliseconds, or Never.
 func (x *Due) Next(env *Env, s Reader, documents []doc.Document) (int64, error) {
 	f := x.plan.frame()
 	defer x.plan.release(f)
@@ -299,8 +299,8 @@ func (x *Due) Next(env *Env, s Reader, documents []doc.Document) (int64, error) 
 	return first, f.take()
 }
 
-// Later is the first time past env.Now at which documents of t may count otherwise, for a condition that is Loose: as a
-// comparison with the time changes, or as one is gone. Never if the time changes nothing.
+// Later returns, for a condition that is Loose, the first time after env.Now at which the number of matching documents of t
+// may change: because a comparison with the time flips or a document expires. It returns Never if time changes nothing.
 func (x *Due) Later(env *Env, s Reader, t Table, documents []doc.Document) (int64, error) {
 	own := t.Schema().Name == x.collection
 	if !own && !x.inner {
@@ -323,8 +323,8 @@ func (x *Due) Later(env *Env, s Reader, t Table, documents []doc.Document) (int6
 	return first, f.take()
 }
 
-// All is Next of all documents there are, where there is none now for which the condition holds. Of a statement that counts documents or reads other collections it is the next
-// time at which any of them may matter.
+// All is Next for all documents of the collection, if the condition holds for none of them now. For a statement that counts
+// documents or reads other collections it returns the next time at which any of them may matter.
 func (x *Due) All(env *Env, s Reader) (int64, error) {
 	f := x.plan.frame()
 	defer x.plan.release(f)
@@ -349,7 +349,7 @@ func (x *Due) All(env *Env, s Reader) (int64, error) {
 	return first, f.take()
 }
 
-// scan looks at every document.
+// scan reads every document.
 func (x *Due) scan(f *frame, t Table, first int64) int64 {
 	now, seen := f.now, 0
 	t.Ascend(1, func(d doc.Document) bool {
@@ -362,7 +362,7 @@ func (x *Due) scan(f *frame, t Table, first int64) int64 {
 	return first
 }
 
-// walk looks at the documents in the order in which they come to pass, those ahead, until one passes.
+// walk reads the documents that do not pass yet in the order in which they come to pass, until one passes.
 func (x *Due) walk(f *frame, t Table, first int64) int64 {
 	now := f.now
 	at, ok := x.side(f, &x.flips[0])
@@ -381,8 +381,8 @@ func (x *Due) walk(f *frame, t Table, first int64) int64 {
 	return first
 }
 
-// nextEnd is when the next document of any collection is gone by its ttl; of a condition without an inner get those of
-// its own count.
+// nextEnd returns when the next document of any collection expires. If the condition has no inner get, only its own
+// collection counts.
 func (x *Due) nextEnd(f *frame, s Reader) int64 {
 	first := int64(Never)
 	for _, name := range s.Names() {
@@ -403,7 +403,7 @@ func (x *Due) nextEnd(f *frame, s Reader) int64 {
 	return first
 }
 
-// expiry is when d will be gone by its ttl; Never if it is gone already or stays.
+// expiry returns when d expires by its ttl, or Never if it has expired already or does not expire.
 func expiry(ttl *doc.Field, d doc.Document, now int64) int64 {
 	deadline := ttl.Deadline(now)
 	if at, ok := d.Field(ttl.Slot).Timestamp(); ok && at > deadline {
@@ -412,7 +412,7 @@ func expiry(ttl *doc.Field, d doc.Document, now int64) int64 {
 	return Never
 }
 
-// before is the first time from now on at which d passes, where that is before first; else first.
+// before returns the first time from now on at which d passes, or first if that is earlier.
 func (x *Due) before(f *frame, d doc.Document, now, first int64) int64 {
 	var room [8]int64
 	turns := room[:0]
@@ -431,7 +431,7 @@ func (x *Due) before(f *frame, d doc.Document, now, first int64) int64 {
 		if !ok || !known {
 			continue
 		}
-		// The comparison is another from the flip on at which the sides are equal, and from the one after it.
+		// The result of the comparison may change when the sides become equal, and a millisecond later.
 		if turn := ahead(now, at, side); turn < Never {
 			turns = append(turns, turn, turn+1)
 		}
@@ -453,7 +453,7 @@ func (x *Due) before(f *frame, d doc.Document, now, first int64) int64 {
 	return first
 }
 
-// ahead is when what is side now, and moves with the time, is at; Never where that is past all time.
+// ahead returns when a value that is side now and moves with the time equals at, or Never if that overflows.
 func ahead(now, at, side int64) int64 {
 	away := at - side
 	if away > 0 != (at > side) || away > 0 && now > math.MaxInt64-1-away {
@@ -462,13 +462,13 @@ func ahead(now, at, side int64) int64 {
 	return now + away
 }
 
-// side is what a field is compared with, now; ok is false where that is no time.
+// side returns the value with which a field is compared, as of now. ok is false if it is not a time.
 func (x *Due) side(f *frame, m *flip) (at int64, ok bool) {
 	v := m.side(f)
 	return v.Int(), v.Kind == doc.Timestamp
 }
 
-// at makes the run's time another.
+// at sets the run's time.
 func (x *Due) at(f *frame, now int64) {
 	if f.now == now {
 		return

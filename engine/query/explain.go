@@ -9,13 +9,14 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// explain compiles an explain: the get runs, and its steps are answered in place of its rows, each a row
+// explain compiles an explain: the get runs, and its steps are returned instead of its rows, each as a row
 // {"step", "index", "tested", "rows", "note"}. The first step finds documents: "index" names what it went
-// by (null for a scan), "tested" counts the documents it looked at, "rows" those that passed. Before it stands a step
-// "inner get" for each get behind an in. Then come
-// "group", or "aggregate" of all rows, and "having", "sort" where an order needed one, "page" where there is a
-// limit or offset, "count", and "lookup" for each level. An aggregate read from an index has a step "ends" in place of the first. Last, a step
-// "not used" for each index and each term of the condition that was passed over, with the reason in
+// by (null for a scan), "tested" counts the documents it read, "rows" those that passed. Before it is a step
+// "inner get" for each get of an in. Then come
+// "group", or "aggregate" of all rows, and "having", "sort" if an order needed one, "page" if there is a
+// limit or offset, "count", and "lookup" for each level. An aggregate read from an index has a step "ends" instead of
+// the first. Last, a step
+// "not used" for each index and each term of the condition that was not used, with the reason in
 // "note".
 func (c *compiler) explain(st *syntax.Get) error {
 	g, err := c.getPlan(st)
@@ -91,7 +92,7 @@ func (g *getPlan) steps(f *frame, rows int) {
 	}
 }
 
-// unindexedTerms says of each term that no index could answer why that is.
+// unindexedTerms appends the reason for each term for which no index can be used.
 func (g *getPlan) unindexedTerms(f *frame) {
 	for _, t := range g.pick.terms {
 		if why := g.unindexed(f, t); why != "" {
@@ -100,7 +101,7 @@ func (g *getPlan) unindexedTerms(f *frame) {
 	}
 }
 
-// endSteps appends a step for each index whose ends were read.
+// endSteps appends a step for each index of which the first or last entry was read.
 func (g *getPlan) endSteps(f *frame) {
 	for i, a := range g.groups.aggregates {
 		same := func(b aggregate) bool { return b.column != nil && b.column.name == a.column.name }
@@ -110,7 +111,7 @@ func (g *getPlan) endSteps(f *frame) {
 	}
 }
 
-// groupSteps appends what was done with the groups.
+// groupSteps appends the steps on groups.
 func (g *getPlan) groupSteps(f *frame, rows int) {
 	p := g.groups
 	if p.key != nil {
@@ -129,8 +130,8 @@ func (g *getPlan) groupSteps(f *frame, rows int) {
 	}
 }
 
-// levelSteps appends a step for each lookup: "tested" counts the documents looked at, those of a required one
-// once more where it is shown, "rows" those answered.
+// levelSteps appends a step for each lookup: "tested" counts the documents read, those of a required lookup
+// twice if they are shown, "rows" those returned.
 func (g *getPlan) levelSteps(f *frame) {
 	for i, l := range g.levels {
 		r := &f.levels[i]
@@ -146,11 +147,11 @@ func (g *getPlan) levelSteps(f *frame) {
 	}
 }
 
-// passedOver says why an index was not gone by.
+// passedOver appends why an index was not used.
 func (g *getPlan) passedOver(f *frame, r *route) {
 	w := &f.walk
 	if w.route.on != nil && w.route.on.name == r.on.name {
-		return // it was, another way
+		return // it was used in another way
 	}
 	note := "it leads to " + count(r.reach(f, w.table), "document")
 	if w.route.kind == byScan {
@@ -161,7 +162,7 @@ func (g *getPlan) passedOver(f *frame, r *route) {
 	f.step("not used", r.indexName(), -1, -1, note)
 }
 
-// unindexed says why no index could answer a term; "" where one could.
+// unindexed returns why no index can be used for a term, or "" if one can.
 func (g *getPlan) unindexed(f *frame, t term) string {
 	p := t.probe
 	if t.expr == nil {
@@ -188,7 +189,7 @@ func (g *getPlan) unindexed(f *frame, t term) string {
 	return ""
 }
 
-// unwalked says why no index gives the order of a key; "" where one could.
+// unwalked returns why no index gives the order of a key, or "" if one does.
 func unwalked(s *doc.Schema, k orderKey) string {
 	kind := indexOn(s, k.column.name)
 	switch {
@@ -221,7 +222,7 @@ func describeTerm(e syntax.Expr) string {
 	return fmt.Sprintf("%s at line %d column %d", what, pos.Line, pos.Column)
 }
 
-// name is the step of a route in an explain.
+// name returns the step of a route in an explain.
 func (r *route) name() string {
 	switch r.kind {
 	case byScan:
@@ -232,7 +233,7 @@ func (r *route) name() string {
 	return "find"
 }
 
-// indexName names what a route goes by; "" for a scan.
+// indexName returns the name of the index of a route, or "" for a scan.
 func (r *route) indexName() string {
 	switch {
 	case r.kind == byScan:

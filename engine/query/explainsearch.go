@@ -7,8 +7,8 @@ import (
 	"fenec/engine/doc"
 )
 
-// steps appends a row for each step of a search that has just ended: "near", of which "tested" counts the documents looked
-// at, "match", "rerank", "fuse", "sort" and "page", and "not used" for what was passed over.
+// steps appends a row for each step of a search that has just ended: "near", of which "tested" counts the documents
+// read, "match", "rerank", "fuse", "sort" and "page", and "not used" for indexes that were not used.
 func (s *searchPlan) steps(f *frame, rows int) {
 	r := &f.search
 	if r.match.ran {
@@ -37,7 +37,7 @@ func (s *searchPlan) steps(f *frame, rows int) {
 	}
 }
 
-// indexName names the indexes that an inner get went by.
+// indexName returns the names of the indexes that an inner get used.
 func (s *searchPlan) indexName(f *frame) string {
 	switch {
 	case s.fuse != nil:
@@ -50,7 +50,7 @@ func (s *searchPlan) indexName(f *frame) string {
 
 func (m *matchPlan) indexName() string { return m.column.name + " " + m.index.String() }
 
-// indexName names what a near went by; "" for a scan.
+// indexName returns the name of the index that a near used, or "" for a scan.
 func (n *nearPlan) indexName(f *frame) string {
 	if r := &f.search.near; r.route != nil {
 		return r.route.indexName()
@@ -58,7 +58,7 @@ func (n *nearPlan) indexName(f *frame) string {
 	return n.column.name + " " + n.index.String()
 }
 
-// scored is what a field's rows are scored by.
+// scored returns the name of the score of a field's rows.
 func (s *scoring) scored() string {
 	if s.sparse {
 		return "dot product"
@@ -85,7 +85,7 @@ func (n *nearPlan) step(f *frame) {
 	}
 }
 
-// notUsed says why a near went without an index on its field.
+// notUsed appends why a near did not use an index on its field.
 func (n *nearPlan) notUsed(f *frame) {
 	r := &f.search.near
 	on := n.column.name + " " + n.index.String()
@@ -110,7 +110,7 @@ func (n *nearPlan) notUsed(f *frame) {
 	}
 }
 
-// note says how an index was told what it may answer.
+// note describes how the documents that an index returns were filtered.
 func (r *filterRun) note() string {
 	switch {
 	case r.route != nil:
@@ -121,7 +121,7 @@ func (r *filterRun) note() string {
 	return ""
 }
 
-// passedOver says why an index on a condition was not gone by.
+// passedOver appends why an index on a condition was not used.
 func (s *searchPlan) passedOver(f *frame, r *route) {
 	near, match := &f.search.near, &f.search.match
 	for _, used := range [...]*route{near.route, near.filter.route, match.filter.route} {
@@ -139,7 +139,7 @@ func (s *searchPlan) passedOver(f *frame, r *route) {
 	f.step("not used", r.indexName(), -1, -1, note)
 }
 
-// called is what a route is called in a sentence.
+// called returns the name of a route in messages.
 func (r *route) called() string {
 	if r.kind == byScan {
 		return "a scan"

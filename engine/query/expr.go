@@ -9,19 +9,19 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// evalFunc is the value of an expression for the frame's row. Bytes of the value live in the document,
-// the parameters or the frame's arena, and hold until the next row. After an error, which the frame
-// notes, it is null.
+// evalFunc returns the value of an expression for the frame's row. The bytes of the value are in the document,
+// the parameters or the frame's arena, and are valid until the next row. After an error, which is stored in
+// the frame, it returns null.
 type evalFunc func(f *frame) doc.Value
 
 // node is a compiled expression.
 type node struct {
 	eval     evalFunc
 	test     testFunc // of a condition; nil for another expression
-	bare     evalFunc // of a parameter: as given, doc.Untyped where the caller knows no type; else nil
-	kind     doc.Kind // what it is where it is not null; doc.Untyped where only the row tells
+	bare     evalFunc // of a parameter: its value as given, doc.Untyped if the caller knows no type; else nil
+	kind     doc.Kind // of the value if it is not null; doc.Untyped if it depends on the row
 	constant bool     // the same for every row of a run
-	fixed    bool     // the same for every run: written out
+	fixed    bool     // the same for every run: a literal
 	column   *column  // of a field or path alone; else nil
 	list     []node   // the items of a list written out
 	pos      syntax.Pos
@@ -29,7 +29,7 @@ type node struct {
 	collate collation.Collation // of a field, a key of groups, or a min or max of one: what it is ordered by
 }
 
-// described names what a node is for an error: its kind, and of a field which one it is.
+// described describes a node for an error: its kind, or which field it is.
 func (n node) described() string {
 	if n.column != nil {
 		return n.column.what + ", which is " + n.column.typ.String()
@@ -37,7 +37,7 @@ func (n node) described() string {
 	return n.kind.String()
 }
 
-// given is the node's value before its type is known.
+// given returns the node's value before its type is known.
 func (n node) given() evalFunc {
 	if n.bare != nil {
 		return n.bare
@@ -49,17 +49,17 @@ func (n node) given() evalFunc {
 type compiler struct {
 	reader  Reader
 	plan    *Plan
-	schema  *doc.Schema // of the statement's collection; nil where expressions read no row
-	grouped *groupPlan  // where expressions read a group and no row; else nil
-	why     string      // where schema is nil: why there is no row
+	schema  *doc.Schema // of the statement's collection; nil if expressions read no row
+	grouped *groupPlan  // if expressions read a group and no row; else nil
+	why     string      // if schema is nil: why there is no row
 }
 
-// errorAt is a statement's error with its place.
+// errorAt returns a statement's error with its place.
 func errorAt(k fail.Kind, pos syntax.Pos, format string, args ...any) error {
 	return fail.At(k, pos.Line, pos.Column, format, args...)
 }
 
-// collection is the schema a statement names.
+// collection returns the schema a statement names.
 func (c *compiler) collection(name syntax.Name) (*doc.Schema, error) {
 	t := c.reader.Table(name.Text)
 	if t == nil {
@@ -68,7 +68,7 @@ func (c *compiler) collection(name syntax.Name) (*doc.Schema, error) {
 	return t.Schema(), nil
 }
 
-// bind adds work to be done at the start of each run and hands out an operand for what it finds.
+// bind adds a function that runs at the start of each run, and returns the number of the operand for its result.
 func (c *compiler) bind(b func(f *frame, o *operand) error) int {
 	i := len(c.plan.binds)
 	c.plan.binds = append(c.plan.binds, func(f *frame) error { return b(f, &f.operands[i]) })
@@ -118,7 +118,7 @@ func literal(v doc.Value, pos syntax.Pos) node {
 	return node{eval: func(*frame) doc.Value { return v }, kind: kind, constant: true, fixed: true, pos: pos}
 }
 
-// param compiles $N. Untyped text that meets no type is JSON where it parses, else text.
+// param compiles $N. Untyped text for which no type is expected is read as JSON if it parses, else as text.
 func (c *compiler) param(e *syntax.Param) node {
 	c.plan.params = max(c.plan.params, e.N)
 	i := e.N - 1
@@ -141,7 +141,7 @@ func settled(bare evalFunc, pos syntax.Pos) evalFunc {
 	}
 }
 
-// as is n where a value of the given kind is called for: an untyped parameter is read as that kind.
+// as returns n for a place that expects the given kind: an untyped parameter is read as that kind.
 func (n node) as(kind doc.Kind) node {
 	if n.bare == nil {
 		return n
@@ -188,7 +188,7 @@ func (c *compiler) path(e *syntax.Path) (node, error) {
 	return columnNode(col, e.Pos), nil
 }
 
-// condition is the test of an expression whose value is a bool; any other value is unknown.
+// condition returns the test of an expression whose value is a bool; any other value is unknown.
 func condition(n node) testFunc {
 	eval := n.eval
 	return func(f *frame) truth {
@@ -199,8 +199,8 @@ func condition(n node) testFunc {
 	}
 }
 
-// condition is n as a test; what names who wants one. Of a value that only the row tells, a path's say, one that is no bool
-// is unknown; a parameter that is none is refused before the first row.
+// condition is n as a test; what names its place. If the kind depends on the row, as for a path, a value that is not a
+// bool is unknown. A parameter that is not a bool is refused before the first row.
 func (c *compiler) condition(n node, what string) (testFunc, error) {
 	switch {
 	case n.test != nil:
@@ -220,7 +220,7 @@ func (c *compiler) condition(n node, what string) (testFunc, error) {
 	return condition(n), nil
 }
 
-// predicate is the node of a test.
+// predicate returns the node of a test.
 func predicate(test testFunc, constant bool, pos syntax.Pos) node {
 	return node{
 		eval: func(f *frame) doc.Value {
@@ -277,7 +277,7 @@ func (c *compiler) unary(e *syntax.Unary) (node, error) {
 	return negated(x, e.Pos)
 }
 
-// nullTest asks whether n is null; a field's bytes tell without being read.
+// nullTest tests whether n is null. A field need not be decoded for that.
 func nullTest(n node, want bool) testFunc {
 	if col := n.column; col != nil && !col.id {
 		return func(f *frame) truth { return truthOf((col.raw(f.doc).Kind() == doc.Null) == want) }
@@ -331,7 +331,7 @@ func (c *compiler) caseOf(e *syntax.Case) (node, error) {
 	return out, nil
 }
 
-// appendKind adds the kind of one alternative of an expression; the literal null, which fits any, has
+// appendKind adds the kind of one alternative of an expression; the literal null, which fits any, adds
 // none.
 func appendKind(kinds []doc.Kind, e syntax.Expr, n node) []doc.Kind {
 	if l, ok := e.(*syntax.Literal); ok && l.Value.Kind == doc.Null {
@@ -340,7 +340,7 @@ func appendKind(kinds []doc.Kind, e syntax.Expr, n node) []doc.Kind {
 	return append(kinds, n.kind)
 }
 
-// commonKind is the kind all alternatives share; doc.Untyped where they differ.
+// commonKind returns the kind that all alternatives share, or doc.Untyped if they differ.
 func commonKind(kinds []doc.Kind) doc.Kind {
 	if len(kinds) == 0 {
 		return doc.Untyped

@@ -9,7 +9,7 @@ import (
 
 // The tallies of min and max keep the first of equal values.
 
-// extremeTally is the tally of a min or max.
+// extremeTally returns the tally of a min or max.
 func (a *aggregate) extremeTally() tally {
 	largest := a.name == "max"
 	switch typ := a.column.typ; {
@@ -108,10 +108,10 @@ type extremeTally struct {
 	column *column
 	max    bool
 	by     collation.Collation
-	best   []doc.Raw // nil where there is none yet
-	keys   [][]byte  // of the best, where there is a collation
+	best   []doc.Raw // nil if there is none yet
+	keys   [][]byte  // of the best, if there is a collation
 	keyed  int64     // bytes of keys
-	key    []byte    // of a row
+	key    []byte    // scratch: the key of a row
 }
 
 func (t *extremeTally) holds() int64 { return bytesOf(t.best) + bytesOf(t.keys) + t.keyed }
@@ -154,7 +154,7 @@ func (t *extremeTally) addText(group int, r doc.Raw, text []byte) {
 	t.keyed += bytesOf(t.keys[group])
 }
 
-// compareRaw is doc.Compare of two encoded values, sooner where both are texts.
+// compareRaw is doc.Compare of two encoded values, faster if both are texts.
 func compareRaw(r, s doc.Raw) int {
 	if a, ok := r.Text(); ok {
 		if b, ok := s.Text(); ok {

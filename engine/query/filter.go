@@ -9,14 +9,14 @@ import (
 	"fenec/engine/index"
 )
 
-// filterRun tells an index which documents it may answer: those that pass the terms and are there still.
+// filterRun decides which documents an index may return: those that pass the terms and have not expired.
 type filterRun struct {
-	route   *route // whose documents are members; nil where each document is tested
+	route   *route // whose documents are members; nil if each document is tested
 	members idSet
-	test    testFunc // nil for none
-	asked   int      // documents the index asked for
-	passed  int      // of them, those it may answer
-	tested  int      // documents looked at
+	test    testFunc // nil if there is none
+	asked   int      // documents the index asked about
+	passed  int      // of them, those it may return
+	tested  int      // documents read
 }
 
 func (r *filterRun) reset() {
@@ -25,13 +25,13 @@ func (r *filterRun) reset() {
 }
 
 const (
-	// gathered is what taking one id from an index costs, tested what finding and testing one document does, in some unit.
+	// gathered is the cost of reading one id from an index, tested that of finding and testing one document, in one unit.
 	gathered = 1
 	tested   = 30
 )
 
-// begin is the function that tells an index about a document; nil where it may answer all of them. The index is asked for the
-// best k and looks at most documents without a filter.
+// begin returns the function that reports whether the index may return a document, or nil if it may return all. The index
+// is asked for the best k, and reads most documents if there is no filter.
 func (r *filterRun) begin(f *frame, t Table, k, most int) func(id int64) bool {
 	p := f.walk.picker
 	r.reset()
@@ -40,7 +40,8 @@ func (r *filterRun) begin(f *frame, t Table, k, most int) func(id int64) bool {
 	}
 	r.test = p.scan.test
 	route, reach := p.narrowest(f, t)
-	// Until k documents are found, one passes of as many as the route leads past.
+	// The estimate of how many documents the index asks about until k pass: the share of all that pass is at most the
+	// share that is on the route.
 	asked := most
 	if reach > 0 {
 		asked = int(min(float64(most), 4*float64(k)*float64(t.Len())/float64(reach)))
@@ -51,7 +52,7 @@ func (r *filterRun) begin(f *frame, t Table, k, most int) func(id int64) bool {
 	return f.onAccept
 }
 
-// take makes the documents a route leads to the members, of which only what remains is tested.
+// take makes the documents on a route the members. For them only the remaining terms are tested.
 func (r *filterRun) take(f *frame, route *route) {
 	f.walk.ids = f.walk.ids[:0]
 	f.gather(route)
@@ -59,8 +60,8 @@ func (r *filterRun) take(f *frame, route *route) {
 	r.route, r.test = route, route.test
 }
 
-// among is the ids of the documents a route leads to, ascending and each once, and what tells of one whether it may be
-// answered, nil where each may.
+// among returns the ids of the documents on a route, ascending and without duplicates, and a function that reports
+// whether one may be returned, or nil if each may.
 func (r *filterRun) among(f *frame, route *route) (ids []int64, accept func(id int64) bool) {
 	w := &f.walk
 	r.reset()
@@ -76,7 +77,7 @@ func (r *filterRun) among(f *frame, route *route) (ids []int64, accept func(id i
 	return w.ids, accept
 }
 
-// ascending reports whether the ids ascend, each once.
+// ascending reports whether the ids are strictly ascending.
 func ascending(ids []int64) bool {
 	for i := 1; i < len(ids); i++ {
 		if ids[i-1] >= ids[i] {
@@ -86,10 +87,10 @@ func ascending(ids []int64) bool {
 	return true
 }
 
-// gathers reports whether the ids a route leads to can be gathered: an index holds them.
+// gathers reports whether the ids on a route can be collected from an index.
 func (r *route) gathers() bool { return r.kind != byScan && r.kind != byID }
 
-// accept tells whether the document may be answered.
+// accept reports whether the index may return the document.
 func (f *frame) accept(id int64) bool {
 	r := &f.search.filter
 	r.asked++
@@ -117,7 +118,7 @@ func (f *frame) passes(id int64) bool {
 	return r.test(f) == yes && f.err == nil
 }
 
-// allPass tests the documents of hits, as accept does one.
+// allPass reports whether all documents of hits pass, as accept does for one.
 func (f *frame) allPass(hits []index.Hit) bool {
 	for _, h := range hits {
 		if !f.passes(h.ID) {
@@ -127,7 +128,7 @@ func (f *frame) allPass(hits []index.Hit) bool {
 	return true
 }
 
-// narrowest is the route that leads to the fewest documents, and how many: the scan where there is no other.
+// narrowest returns the route with the fewest documents and their number. It is the scan if there is no other.
 func (p *picker) narrowest(f *frame, t Table) (*route, int) {
 	best, reach := &p.scan, t.Len()
 	for i := range p.routes {
@@ -138,8 +139,8 @@ func (p *picker) narrowest(f *frame, t Table) (*route, int) {
 	return best, reach
 }
 
-// gather puts the ids a route leads to into the walk's, in no order and some of them perhaps twice. Not of a scan or a range
-// of ids.
+// gather adds the ids on a route to those of the walk, in no order and maybe with duplicates. It is not for a scan or a
+// range of ids.
 func (f *frame) gather(r *route) {
 	was := f.doing
 	f.doing, f.from = atIDs, r
@@ -155,7 +156,7 @@ func (f *frame) gather(r *route) {
 	f.goesOn()
 }
 
-// gatherHash gathers the ids an index holds under the hash of the values of a route.
+// gatherHash collects the ids that an index holds under the hash of the values of a route.
 func (f *frame) gatherHash(r *route) {
 	o, x := &f.operands[r.probes[0].operand], f.walk.table.Hash(r.on.name)
 	switch {
@@ -170,16 +171,16 @@ func (f *frame) gatherHash(r *route) {
 	}
 }
 
-// idSet is a set of ids, made once: a bit for each id of a range where they lie close enough, else a sorted list.
+// idSet is an immutable set of ids: a bit for each id of a range if they are dense enough, else a sorted list.
 type idSet struct {
 	first, last int64
-	bits        []uint64 // of the ids from first on; empty where sorted is used
+	bits        []uint64 // of the ids from first on; empty if sorted is used
 	sorted      []int64
 }
 
 func (s *idSet) reset() { *s = idSet{bits: kept(s.bits), sorted: kept(s.sorted)} }
 
-// widest is how many ids of the range a set may have for each that it holds, to be kept as bits.
+// widest is the largest ratio of the range of a set to its size for which it is kept as bits.
 const widest = 256
 
 // make makes s the set of ids.
@@ -204,7 +205,7 @@ func (s *idSet) make(ids []int64) {
 	}
 }
 
-// appendIDs appends the set's ids to dst, ascending and each once.
+// appendIDs appends the set's ids to dst, ascending and without duplicates.
 func (s *idSet) appendIDs(dst []int64) []int64 {
 	if len(s.bits) == 0 {
 		at := len(dst)

@@ -7,23 +7,23 @@ import (
 	"fenec/engine/doc"
 )
 
-// floatTally adds floats in the order of the rows, which is by id whichever way they were found. Sums are compensated
-// (Neumaier 1974): what each addition rounds away is added up beside the sum and put back at the end. It is found without
-// a branch (TwoSum, Knuth, The Art of Computer Programming, 4.2.2), which is exact for sums up to half of the range.
+// floatTally adds floats in the order of the rows, which is by id whatever the route. Sums are compensated (Neumaier
+// 1974): the rounding error of each addition is summed separately and added at the end. It is computed without a branch
+// (TwoSum, Knuth, The Art of Computer Programming, 4.2.2), which is exact for sums up to half of the range.
 type floatTally struct {
 	column *column
 	mean   bool
 	sums   []floatSum
-	past   map[int]*big.Float // of the groups whose sum came near the end of the range: what was taken out of it
+	past   map[int]*big.Float // of the groups whose sum came near the end of the range: the part removed from it
 }
 
 type floatSum struct {
 	n    int64 // values that are not null
 	sum  float64
-	lost float64 // what the additions to sum rounded away
+	lost float64 // the sum of the rounding errors of the additions to sum
 }
 
-// exactBits hold any sum of floats exactly: from the least bit of the least one to 2^60 of the greatest.
+// exactBits is a precision that holds any sum of floats exactly: from the lowest bit of the least to 2^60 of the greatest.
 const exactBits = 1074 + 1024 + 60
 
 func (t *floatTally) holds() int64 { return bytesOf(t.sums) }
@@ -47,7 +47,7 @@ func (t *floatTally) add(group int, d doc.Document) {
 	s.sum = sum
 }
 
-// takeOut puts a group's sum aside, so that there is room for more in it.
+// takeOut moves a group's sum to past, so that more can be added without an overflow.
 func (t *floatTally) takeOut(group int) {
 	past := t.past[group]
 	if past == nil {

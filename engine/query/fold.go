@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// dotAbove is what an i wears, and what is left of an İ beside its i where a client lowers it by Unicode's full mapping.
+// dotAbove is the dot of an i. Unicode's full lower-case mapping of İ is an i followed by it, which clients may send.
 const dotAbove = '\u0307'
 
 // foldedTable holds the folded form of the runes below its length, among them Latin, Greek and Cyrillic.
@@ -19,8 +19,8 @@ var foldedTable = sync.OnceValue(func() *[0x600]rune {
 	return &t
 })
 
-// leastFold is the least of the runes that are equal to r: by Unicode simple folding, with I, i, İ and ı as one letter. A
-// letter stays one letter, so ß is no ss; lower() and upper() make none of it either.
+// leastFold returns the least of the runes that are equal to r: by Unicode simple folding, with I, i, İ and ı as one letter. A
+// letter stays one letter, so ß is not ss; lower() and upper() do not convert it either.
 func leastFold(r rune) rune {
 	if r == 'İ' || r == 'ı' {
 		return 'I'
@@ -50,7 +50,7 @@ func appendFolded(dst, s []byte) []byte {
 		r, n := utf8.DecodeRune(s[i:])
 		i += n
 		switch {
-		case r == utf8.RuneError: // or a byte that is no UTF-8
+		case r == utf8.RuneError: // or a byte that is not UTF-8
 			at += copy(dst[at:], s[i-n:i])
 			continue
 		case r == dotAbove && at > start && dst[at-1] == 'I':

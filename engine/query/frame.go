@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// rowsPerCheck is how many rows, a power of two, a statement tests between two looks at its context, and nodesPerRow how
-	// many nodes its expressions may have for that: with more of them it looks after fewer rows.
+	// rowsPerCheck is how many rows, a power of two, a statement tests between two checks of its context. nodesPerRow is
+	// how many nodes its expressions may have for that: with more of them it checks after fewer rows.
 	rowsPerCheck = 4096
 	nodesPerRow  = 64
 	// keepBuffer is the largest buffer, in bytes, that a frame keeps from one run for the next.
 	keepBuffer = 1 << 20
 )
 
-// frame is the state of one run. Expressions report their first error in it and go on with null, so that
-// they answer one value each; whoever drives them looks at err after every row.
+// frame is the state of one run. Expressions store the first error in it and continue with null, so that
+// they return just a value. Their caller checks err after every row.
 type frame struct {
 	plan   *Plan
 	reader Reader
@@ -32,28 +32,28 @@ type frame struct {
 	account   *Account
 	counted   int64   // of what the run holds, in the account
 	extra     int64   // bytes held outside the buffers
-	outRoof   int     // the length of out past which it is to be counted
+	outRoof   int     // the length of out past which it is counted again
 	arenaRoof int     // likewise
-	own       Account // where the caller has none
+	own       Account // used if the caller has none
 
-	every int // rows, a power of two, tested between two looks at the context
+	every int // rows, a power of two, tested between two checks of the context
 
 	doing activity
 	into  string // at atWrite the collection
 	done  int    // of it so far, at atSort in all
 	from  *route // at atIDs
 
-	operands  []operand // what binds made of the run's constants
-	arena     []byte    // bytes of values made by expressions: constants up to mark, then the row's
+	operands  []operand // the run's constants, as binds converted them
+	arena     []byte    // bytes of values computed by expressions: constants up to mark, then the row's
 	mark      int
 	fold      []byte  // scratch of one ~ or like, or of one comparison by a collation
-	pattern   pattern // scratch of one ~ or like whose pattern is the row's
+	pattern   pattern // scratch of one ~ or like whose pattern depends on the row
 	measuring measuring
 
 	doc   doc.Document // the row
 	out   []byte       // the answer so far
 	rows  int          // in it
-	total int          // the rows that a count counts, or the documents that a put wrote
+	total int          // the rows counted by a count, or the documents written by a put
 
 	walk   walk
 	group  groupRun
@@ -63,9 +63,9 @@ type frame struct {
 	sorter sorter
 	build  doc.Builder
 	record []byte  // scratch: the document being built
-	picked []int64 // the ids a set or del is to write
+	picked []int64 // the ids that a set or del will write
 
-	// The callbacks of an Ascend or a Range, made once so that a run allocates none.
+	// The callbacks of an Ascend or a Range, made once per frame so that a run allocates none.
 	onDocument func(doc.Document) bool
 	onRanged   func(doc.Document) bool
 	onWindow   func(doc.Document) bool
@@ -110,7 +110,7 @@ func (f *frame) begin(env *Env, s Reader, dst []byte) error {
 	return nil
 }
 
-// end forgets the run: what belongs to the caller, and buffers that grew past what is worth keeping.
+// end clears the frame: references to the caller's data, and buffers that are too large to keep.
 func (f *frame) end() {
 	if f.counted > 0 {
 		f.account.hold(-f.counted)
@@ -126,7 +126,7 @@ func (f *frame) end() {
 	f.fold = kept(f.fold)
 	f.pattern.reset()
 	if cap(f.record) > keepBuffer {
-		f.build = doc.Builder{} // which held that document too
+		f.build = doc.Builder{} // it held that document too
 	}
 	f.record, f.picked = kept(f.record), kept(f.picked)
 	for i := range f.levels {
@@ -138,7 +138,7 @@ func (f *frame) end() {
 	f.sorter.reset()
 }
 
-// kept is b emptied, or nil where it grew too large to keep.
+// kept returns b emptied, or nil if it is too large to keep.
 func kept[T any](b []T) []T {
 	var one T
 	if uintptr(cap(b))*unsafe.Sizeof(one) > keepBuffer {
@@ -147,7 +147,7 @@ func kept[T any](b []T) []T {
 	return b[:0]
 }
 
-// fail notes the run's first error and answers null.
+// fail records the run's first error and returns null.
 func (f *frame) fail(pos syntax.Pos, format string, args ...any) doc.Value {
 	if f.err == nil {
 		f.err = fail.At(fail.Invalid, pos.Line, pos.Column, format, args...)
@@ -155,7 +155,7 @@ func (f *frame) fail(pos syntax.Pos, format string, args ...any) doc.Value {
 	return doc.Value{}
 }
 
-// setErr notes an error of another package, placed where the statement holds its cause.
+// setErr records an error of another package, with the place in the statement of its cause.
 func (f *frame) setErr(pos syntax.Pos, err error) doc.Value {
 	if f.err == nil {
 		f.err = placed(pos, err)
@@ -163,14 +163,14 @@ func (f *frame) setErr(pos syntax.Pos, err error) doc.Value {
 	return doc.Value{}
 }
 
-// take is the run's error so far, forgotten.
+// take returns the run's error and clears it.
 func (f *frame) take() error {
 	err := f.err
 	f.err = nil
 	return err
 }
 
-// placed gives an error of the engine that has no place yet the place pos.
+// placed sets the place of an error of the engine to pos, unless it has one.
 func placed(pos syntax.Pos, err error) error {
 	var e *fail.Error
 	if pos.Line == 0 || !errors.As(err, &e) || e.Line != 0 {

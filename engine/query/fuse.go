@@ -18,7 +18,7 @@ const (
 // fusePlan is a compiled fuse: reciprocal rank fusion of a match and a near (Cormack, Clarke and Büttcher 2009).
 type fusePlan struct{ k, candidates option }
 
-// fuseRun is a fuse in a run.
+// fuseRun is the state of a fuse in a run.
 type fuseRun struct {
 	found int // rows, for an explain
 	rows  []fusedRow
@@ -41,9 +41,9 @@ type fusedRow struct {
 	sum rational // of 1/(k+rank) over the sides
 }
 
-// rational is a fraction of two numbers. It orders rows by their sums exactly: with a large k these differ by less than a
-// float tells apart, and of equal sums the lower id comes first. As k is below 2^31 and a rank at most [MaxCandidates], two
-// terms have a denominator below 2^63.
+// rational is a fraction of two numbers. It orders rows by their sums exactly: with a large k these differ by less than the
+// precision of a float, and of equal sums the lower id comes first. As k is below 2^31 and a rank at most [MaxCandidates],
+// two terms have a denominator below 2^63.
 type rational struct{ over, under uint64 }
 
 // inverse is 1/n.
@@ -52,7 +52,7 @@ func inverse(n uint64) rational { return rational{1, n} }
 // plus is r + s, each of them 1/n for some n.
 func (r rational) plus(s rational) rational { return rational{r.under + s.under, r.under * s.under} }
 
-// compare is below 0 where r < s, 0 where they are equal and above 0 where r > s.
+// compare returns a negative number if r < s, 0 if they are equal and a positive one if r > s.
 func (r rational) compare(s rational) int {
 	rHigh, rLow := bits.Mul64(r.over, s.under)
 	sHigh, sLow := bits.Mul64(s.over, r.under)
@@ -96,7 +96,7 @@ func (s *searchPlan) fused(f *frame, t Table, need int) error {
 	return nil
 }
 
-// addUp makes one row of two of the same id.
+// addUp merges two rows of the same id into one.
 func addUp(rows []fusedRow) []fusedRow {
 	slices.SortFunc(rows, func(a, b fusedRow) int { return cmp.Compare(a.id, b.id) })
 	sums := rows[:0]

@@ -12,8 +12,8 @@ type getPlan struct {
 	collection string
 	pick       *picker
 	show       *projection // nil of a count and of groups
-	groups     *groupPlan  // nil where the rows are documents
-	search     *searchPlan // nil where the rows have no scores
+	groups     *groupPlan  // nil if the get is not grouped
+	search     *searchPlan // nil if the rows have no scores
 	levels     []*level    // of lookups, outermost first
 	require    *bound
 	emit       func(f *frame) bool
@@ -81,7 +81,7 @@ func (c *compiler) getPlan(st *syntax.Get) (*getPlan, error) {
 	return g, err
 }
 
-// each calls emit for each of the rows, f.doc being the row, in order, until it is false. Not of groups.
+// each calls emit for each row in f.doc, in order, until it returns false. It is not for groups.
 func (g *getPlan) each(f *frame, t Table, emit func(f *frame) bool) error {
 	if g.search != nil {
 		return g.search.each(f, t, emit)
@@ -89,7 +89,7 @@ func (g *getPlan) each(f *frame, t Table, emit func(f *frame) bool) error {
 	return g.pick.each(f, t, emit)
 }
 
-// table is a collection a plan was made for.
+// table returns a collection that a plan was made for.
 func table(s Reader, name string) (Table, error) {
 	t := s.Table(name)
 	if t == nil {
@@ -126,7 +126,7 @@ func (g *getPlan) run(f *frame, s Reader) (Result, error) {
 	return f.answer(), nil
 }
 
-// runRequired is run of a get that must have so many rows, or count so many.
+// runRequired runs a get with a require: it must have, or count, so many rows.
 func (g *getPlan) runRequired(f *frame, s Reader) (Result, error) {
 	want, err := g.require.value(f, -1)
 	if err != nil {
@@ -143,12 +143,12 @@ func (g *getPlan) runRequired(f *frame, s Reader) (Result, error) {
 	return r, g.require.met(want, found)
 }
 
-// answer ends the array the frame's rows went into.
+// answer ends the array of the frame's rows.
 func (f *frame) answer() Result {
 	return Result{Kind: Rows, Body: append(f.out, ']'), Rows: f.rows}
 }
 
-// count words a number of things.
+// count formats a number of things.
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

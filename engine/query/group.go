@@ -11,18 +11,18 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// groupPlan answers groups of the rows that a picker finds, or one row over all of them. What is known of a
-// group are its cells: the value of the key, then that of each aggregate.
+// groupPlan groups the rows that a picker finds, or makes one row of all of them. A group is a list of
+// cells: the value of the key, then that of each aggregate.
 type groupPlan struct {
 	key        *column // nil: all rows are one group
 	aggregates []aggregate
 	columns    []groupColumn
 	named      string   // the field of key
-	having     testFunc // nil where none
+	having     testFunc // nil if none
 	order      []groupOrder
 	limit      *bound
 	offset     *bound
-	ends       bool // the ends of sorted indexes tell every aggregate where there is no condition
+	ends       bool // without a condition, the ends of sorted indexes give every aggregate
 	counts     bool // there is no key and every aggregate is count(*)
 }
 
@@ -32,14 +32,14 @@ type aggregate struct {
 	distinct bool          // of count: equal values count once
 	text     string        // as it is written
 	column   *column       // nil of count(*)
-	index    doc.IndexKind // on column, 0 where none is
+	index    doc.IndexKind // on column, 0 if none is
 	pos      syntax.Pos
 }
 
 // groupColumn is one key of the answer's objects.
 type groupColumn struct {
 	name string
-	key  []byte // what goes before the value: `{"count":` or `,"sum(total)":`
+	key  []byte // the bytes before the value: `{"count":` or `,"sum(total)":`
 	cell int
 }
 
@@ -81,7 +81,7 @@ func (c *compiler) groups(st *syntax.Get) (*groupPlan, error) {
 	return g, nil
 }
 
-// ofGroups compiles what is asked of groups and not of documents.
+// ofGroups compiles the clauses that apply to groups and not to documents.
 func (c *compiler) ofGroups(g *groupPlan, st *syntax.Get) error {
 	c.grouped = g
 	defer func() { c.grouped = nil }()
@@ -119,7 +119,7 @@ func (c *compiler) ofGroups(g *groupPlan, st *syntax.Get) error {
 	return err
 }
 
-// aggregate is the cell of an aggregate, which is computed once however often it is named.
+// aggregate returns the cell of an aggregate, which is computed once even if it occurs several times.
 func (c *compiler) aggregate(g *groupPlan, e *syntax.Aggregate) (int, error) {
 	a := aggregate{name: e.Name, distinct: e.Distinct, text: e.String(), pos: e.Pos}
 	if e.Arg != nil {
@@ -147,7 +147,7 @@ func (c *compiler) aggregate(g *groupPlan, e *syntax.Aggregate) (int, error) {
 // extreme reports whether the aggregate is min or max.
 func (a *aggregate) extreme() bool { return a.name == "min" || a.name == "max" }
 
-// typ is that of the aggregate's values.
+// typ returns the type of the aggregate's values.
 func (a *aggregate) typ() doc.Type {
 	switch a.name {
 	case "count":
@@ -158,7 +158,7 @@ func (a *aggregate) typ() doc.Type {
 	return a.column.typ
 }
 
-// groupCell is the cell that a name stands for where groups are asked: a column of the answer, or the key.
+// groupCell returns the cell that a name refers to in a clause on groups: a column of the answer, or the key.
 func (c *compiler) groupCell(e *syntax.Path) (int, error) {
 	g, name := c.grouped, strings.Join(e.Parts, ".")
 	for _, col := range g.columns {
@@ -187,7 +187,7 @@ func (c *compiler) groupNode(cell int, pos syntax.Pos) node {
 	return n
 }
 
-// typ is that of a cell's values.
+// typ returns the type of a cell's values.
 func (g *groupPlan) typ(cell int) doc.Type {
 	if cell > 0 {
 		return g.aggregates[cell-1].typ()
@@ -195,7 +195,7 @@ func (g *groupPlan) typ(cell int) doc.Type {
 	return g.key.typ
 }
 
-// collation is what a cell's texts are ordered by.
+// collation returns the collation that orders a cell's texts.
 func (g *groupPlan) collation(cell int) collation.Collation {
 	switch {
 	case cell == 0 && g.key != nil:
@@ -206,7 +206,7 @@ func (g *groupPlan) collation(cell int) collation.Collation {
 	return collation.None
 }
 
-// called is what messages call a cell.
+// called returns the name of a cell in messages.
 func (g *groupPlan) called(cell int) string {
 	if cell > 0 {
 		return g.aggregates[cell-1].text
@@ -214,16 +214,16 @@ func (g *groupPlan) called(cell int) string {
 	return g.key.what
 }
 
-// groupRun is what a run knows of its groups.
+// groupRun is the state of the groups in a run.
 type groupRun struct {
-	cells  []doc.Value // of the group under way
-	found  int         // groups there are, and
-	kept   int         // of them, those that having holds for
-	making *grouping   // the groups as they are found
-	ends   bool        // read from the ends of indexes
+	cells  []doc.Value // of the current group
+	found  int         // number of groups
+	kept   int         // number of groups for which having holds
+	making *grouping   // the groups found so far
+	ends   bool        // the aggregates were read from the ends of indexes
 }
 
-// rows are the cells of the page's groups, in order.
+// rows returns the cells of the page's groups, in order.
 func (g *groupPlan) rows(f *frame, t Table, pick *picker) ([][]doc.Value, error) {
 	limit, err := g.limit.value(f, math.MaxInt)
 	if err != nil {
@@ -272,7 +272,7 @@ func (g *groupPlan) run(f *frame, t Table, pick *picker) (Result, error) {
 	return f.answer(), nil
 }
 
-// compute makes the cells of every group.
+// compute computes the cells of every group.
 func (g *groupPlan) compute(f *frame, t Table, pick *picker) ([][]doc.Value, error) {
 	switch {
 	case g.counts:
@@ -299,7 +299,7 @@ func (g *groupPlan) compute(f *frame, t Table, pick *picker) ([][]doc.Value, err
 	return s.cells()
 }
 
-// row is the one row over all documents.
+// row returns the one row over all documents.
 func (g *groupPlan) row(value func(*aggregate) doc.Value) [][]doc.Value {
 	cells := make([]doc.Value, 1+len(g.aggregates))
 	for i := range g.aggregates {
@@ -308,7 +308,7 @@ func (g *groupPlan) row(value func(*aggregate) doc.Value) [][]doc.Value {
 	return [][]doc.Value{cells}
 }
 
-// endsReady sees to the indexes of the aggregates being built.
+// endsReady builds the indexes of the aggregates if needed. It returns false if the run has an error.
 func (g *groupPlan) endsReady(f *frame, t Table) bool {
 	for _, a := range g.aggregates {
 		if a.column != nil && !f.ready(t, a.column.name) {
@@ -318,8 +318,8 @@ func (g *groupPlan) endsReady(f *frame, t Table) bool {
 	return true
 }
 
-// end is the least or greatest value of an indexed column. Of equal values it is that of the lowest id, as
-// that of a scan is.
+// end returns the least or greatest value of an indexed column. Of equal values it returns that of the lowest id, as
+// a scan does.
 func end(t Table, a *aggregate) (v doc.Value) {
 	t.Sorted(a.column.name).Range(aboveNull, unbounded, a.name == "max", func(id int64) bool {
 		v = a.column.value(t.Get(id))
@@ -328,7 +328,7 @@ func end(t Table, a *aggregate) (v doc.Value) {
 	return v
 }
 
-// keep keeps the groups that having holds for.
+// keep returns the groups for which having holds.
 func (g *groupPlan) keep(f *frame, all [][]doc.Value) ([][]doc.Value, error) {
 	if g.having == nil {
 		return all, nil
@@ -351,7 +351,7 @@ func (g *groupPlan) keep(f *frame, all [][]doc.Value) ([][]doc.Value, error) {
 	return kept, nil
 }
 
-// sort orders groups by the columns asked for, then by key, of which no two have the same bytes.
+// sort orders groups by the columns of the order, then by key, which is unique.
 func (g *groupPlan) sort(f *frame, all [][]doc.Value) {
 	order := g.order
 	if c := g.collation(0); c != collation.None {
@@ -367,7 +367,7 @@ func (g *groupPlan) sort(f *frame, all [][]doc.Value) {
 			f.goesOn()
 		}
 		if f.err != nil {
-			return 0 // from here on all are equal, so that the sort is over soon
+			return 0 // from here on all are equal, so that the sort ends soon
 		}
 		for _, k := range order {
 			c := doc.Compare(a[k.cell], b[k.cell])
@@ -383,8 +383,8 @@ func (g *groupPlan) sort(f *frame, all [][]doc.Value) {
 	})
 }
 
-// collateCells appends to each group a cell for each key of an order with a collation, holding the collation's
-// keys in place of texts, and answers the order of those.
+// collateCells appends to each group a cell for each key of an order with a collation, which holds the collation's
+// key instead of the text. It returns the order by those cells.
 func collateCells(f *frame, all [][]doc.Value, order []groupOrder) []groupOrder {
 	order = slices.Clone(order)
 	for i := range order {

@@ -12,23 +12,23 @@ import (
 // tally for each aggregate with a slot for each group. Nothing is allocated for a row, only for a group.
 type grouping struct {
 	plan    *groupPlan
-	plain   bool        // keys are equal where their encoded bytes are
-	table   []groupSlot // as many as a power of two, half of them at most in use
+	plain   bool        // keys are equal exactly if their encoded bytes are
+	table   []groupSlot // a power of two of them, at most half in use
 	groups  int
-	raws    []doc.Raw   // their keys where plain, in the order they were met; bytes of documents
-	keys    []doc.Value // the same where not plain
+	raws    []doc.Raw   // the groups' keys if plain, in the order they were found; bytes of documents
+	keys    []doc.Value // the same if not plain
 	tallies []tally
-	grown   bool // the table has, since what the groups take was counted
+	grown   bool // the table has grown since the memory of the groups was counted
 }
 
 type groupSlot struct {
 	hash  uint64
-	group int32 // counted from 1; 0 where the slot is free
+	group int32 // counted from 1; 0 if the slot is free
 }
 
 const firstSlots = 64
 
-// groupSeed keeps anyone from choosing keys that share a hash.
+// groupSeed is random, so that keys cannot be chosen to share a hash.
 var groupSeed = maphash.MakeSeed()
 
 func newGrouping(g *groupPlan) *grouping {
@@ -55,7 +55,7 @@ func (c *column) plain() bool {
 	return false
 }
 
-// add takes the frame's row.
+// add adds the frame's row. It returns false once the run has an error.
 func (s *grouping) add(f *frame) bool {
 	group := 0
 	if s.plain {
@@ -73,7 +73,7 @@ func (s *grouping) add(f *frame) bool {
 	return true
 }
 
-// holds is what the groups take.
+// holds returns how many bytes the groups take.
 func (s *grouping) holds() int64 {
 	n := bytesOf(s.table) + bytesOf(s.raws) + bytesOf(s.keys)
 	for _, t := range s.tallies {
@@ -82,7 +82,7 @@ func (s *grouping) holds() int64 {
 	return n
 }
 
-// groupOfRaw is the group of a plain key, a new one where the key is met first.
+// groupOfRaw returns the group of a plain key. It adds a group if the key is new.
 func (s *grouping) groupOfRaw(key doc.Raw) int {
 	h := maphash.Bytes(groupSeed, key)
 	mask := uint64(len(s.table) - 1)
@@ -98,7 +98,7 @@ func (s *grouping) groupOfRaw(key doc.Raw) int {
 	}
 }
 
-// groupOf is groupOfRaw of a key of which equal values may have different bytes.
+// groupOf is groupOfRaw for keys of which equal ones may have different bytes.
 func (s *grouping) groupOf(key doc.Value) int {
 	h := doc.Hash(key)
 	mask := uint64(len(s.table) - 1)
@@ -157,7 +157,7 @@ func (s *grouping) key(group int) doc.Value {
 	return s.keys[group]
 }
 
-// cells are the values of all groups.
+// cells returns the values of all groups.
 func (s *grouping) cells() ([][]doc.Value, error) {
 	width := 1 + len(s.tallies)
 	all := make([]doc.Value, s.groups*width)
@@ -178,5 +178,5 @@ func (s *grouping) cells() ([][]doc.Value, error) {
 	return rows, nil
 }
 
-// misfits are what an aggregate's value can be too large for.
+// misfits names the types that an aggregate's value can be too large for.
 var misfits = map[doc.Kind]string{doc.Int: "an int of 64 bits", doc.Float: "a float"}

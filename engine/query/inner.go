@@ -9,18 +9,18 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// MaxInner is how many values the inner get of an in answers at most.
+// MaxInner is the most values that the inner get of an in may return.
 const MaxInner = 100_000
 
-// innerPlan is the get behind an in. It reads no row of the statement around it, so it runs once, before the
-// first row, in a frame of its own.
+// innerPlan is the inner get of an in. It does not read rows of the outer statement, so it runs once, before the
+// first row, in its own frame.
 type innerPlan struct {
 	plan *Plan
 	get  *getPlan
 	pos  syntax.Pos
 }
 
-// innerRun is what an explain says of an inner get.
+// innerRun is what an explain shows of an inner get.
 type innerRun struct {
 	collection, index string
 	tested, values    int
@@ -56,7 +56,7 @@ func alike(a, b doc.Kind) bool {
 	return a == b || number(a) && number(b)
 }
 
-// kind is that of the values.
+// kind returns the kind of the values.
 func (in *innerPlan) kind() doc.Kind {
 	if g := in.get.groups; g != nil {
 		return kindOf(g.typ(g.columns[0].cell))
@@ -64,8 +64,8 @@ func (in *innerPlan) kind() doc.Kind {
 	return in.get.show.items[0].kind
 }
 
-// members runs the get and makes its values the members of an in, as a field of the type compares with them where
-// there is a field.
+// members runs the get and makes its values the members of an in, converted for a field of the type if there is
+// a field.
 func (in *innerPlan) members(f *frame, o *operand, typ doc.Type) error {
 	kind := kindOf(typ)
 	n := 0
@@ -79,7 +79,7 @@ func (in *innerPlan) members(f *frame, o *operand, typ doc.Type) error {
 		if typ.Kind != 0 && (kind == doc.Untyped || alike(v.Kind, kind)) {
 			if c, err := typ.Comparand(v, "the value"); err == nil {
 				v = c
-			} // else it equals none of the field's values
+			} // else no value of the field equals it
 		}
 		if v.B != nil {
 			start := len(f.arena)
@@ -97,7 +97,7 @@ func (in *innerPlan) members(f *frame, o *operand, typ doc.Type) error {
 	return o.settle(f, whole(typ))
 }
 
-// each runs the get and calls add for each of its values until that fails.
+// each runs the get and calls add for each of its values until add fails.
 func (in *innerPlan) each(outer *frame, add func(doc.Value) error) error {
 	t, err := table(outer.reader, in.get.collection)
 	if err != nil {

@@ -23,7 +23,7 @@ func (c *compiler) in(x, y node, pos syntax.Pos) (node, *probe, error) {
 		v, w := a(f), b(f)
 		switch {
 		case w.Kind == doc.List && doc.Raw(w.B).Count() == 0:
-			return no // of a null too
+			return no // also for null
 		case v.Kind == doc.Null || w.Kind == doc.Null:
 			return unknown
 		case w.Kind != doc.List:
@@ -56,12 +56,12 @@ func (c *compiler) memberOf(x node, items []node, pos syntax.Pos) node {
 	}
 	eval := x.eval
 	return predicate(func(f *frame) truth {
-		eval(f) // which may fail
+		eval(f) // for its error
 		return no
 	}, constant, pos)
 }
 
-// bindMembers makes a list of constants the sorted values that the column's type compares with.
+// bindMembers converts a list of constants for the column's type and sorts it.
 func bindMembers(col *column, list node) func(*frame, *operand) error {
 	return func(f *frame, o *operand) error {
 		add := func(v doc.Value, pos syntax.Pos) error {
@@ -91,7 +91,7 @@ func (o *operand) add(f *frame, v doc.Value) error {
 	return nil
 }
 
-// settle puts the members of an in into the order that memberTest and the indexes want, each once.
+// settle sorts the members of an in for memberTest and the indexes, and removes duplicates.
 func (o *operand) settle(f *frame, whole bool) error {
 	compared := 0
 	slices.SortFunc(o.values, func(a, b doc.Value) int {
@@ -99,7 +99,7 @@ func (o *operand) settle(f *frame, whole bool) error {
 			f.goesOn()
 		}
 		if f.err != nil {
-			return 0 // from here on all are equal, so that the sort is over soon
+			return 0 // from here on all are equal, so that the sort ends soon
 		}
 		return doc.Compare(a, b)
 	})
@@ -117,7 +117,7 @@ func (o *operand) settle(f *frame, whole bool) error {
 	return f.take()
 }
 
-// eachMember calls add for each member of a constant list, which is written out or one value.
+// eachMember calls add for each member of a constant list, which is a list expression or one value.
 func eachMember(f *frame, list node, add func(doc.Value, syntax.Pos) error) error {
 	if list.list != nil {
 		for _, item := range list.list {
@@ -138,7 +138,7 @@ func eachMember(f *frame, list node, add func(doc.Value, syntax.Pos) error) erro
 	switch v.Kind {
 	case doc.List:
 	case doc.Null:
-		return add(v, list.pos) // no list at all is as unknown as a member
+		return add(v, list.pos) // null instead of a list is as unknown as a null member
 	default:
 		return errorAt(fail.Invalid, list.pos, "in wants a list, got %s", v.Kind)
 	}
@@ -177,7 +177,7 @@ func (c *compiler) has(x, y node, pos syntax.Pos) (node, error) {
 	return predicate(test, x.constant && y.constant, pos), nil
 }
 
-// bindElement reads a constant as the elements of a list column compare with it.
+// bindElement converts a constant for the elements of a list column.
 func bindElement(col *column, constant node) func(*frame, *operand) error {
 	typ := doc.Type{Kind: doc.TypeJSON}
 	if col.typ.Kind == doc.TypeList {

@@ -7,7 +7,7 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// list compiles `[a, b]`. Its value is made in the frame's arena.
+// list compiles `[a, b]`. Its value is built in the frame's arena.
 func (c *compiler) list(e *syntax.ListExpr) (node, error) {
 	items := make([]node, len(e.Items))
 	constant, fixed := true, true
@@ -21,7 +21,7 @@ func (c *compiler) list(e *syntax.ListExpr) (node, error) {
 	}
 	n := node{kind: doc.List, constant: constant, fixed: fixed, list: items, pos: e.Pos}
 	n.eval = func(f *frame) doc.Value {
-		// The items may put bytes of their own into the arena, so the list is put together behind them.
+		// The items may add bytes to the arena, so the list is built after them.
 		values := make([]doc.Value, len(items))
 		for i, item := range items {
 			values[i] = item.eval(f)

@@ -9,44 +9,44 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// level is one compiled lookup: it answers, beside a row of the level above, the documents of another
-// collection whose key equals the row's. They are found by one look at the id or an index.
+// level is one compiled lookup: it adds to a row of the level above the documents of another
+// collection whose key equals the row's. They are found by id or by one lookup in an index.
 type level struct {
 	at       int // in getPlan.levels and frame.levels
 	name     string
-	key      []byte        // what goes before the documents: `,"reviews":[`
+	key      []byte        // the bytes before the documents: `,"reviews":[`
 	parent   *column       // of the row above
 	child    *column       // the id, or a field with an index
 	index    doc.IndexKind // of child
 	pick     *picker       // the terms, order and page of one row's documents
 	show     *projection
 	required bool
-	next     *level // the lookup beside this one's documents, nil for none
+	next     *level // the lookup on this one's documents; nil if there is none
 }
 
-// levelRun is a level in a run. A level asks for one row's documents at a time.
+// levelRun is the state of a level in a run. A level finds the documents of one row at a time.
 type levelRun struct {
 	level  *level
 	table  Table
-	hash   *index.Hash // nil where the key is the id
+	hash   *index.Hash // nil if the key is the id
 	limit  int
 	offset int
 
-	key    doc.Value // of the row asked for
-	exists bool      // whether there is a document is all that is asked,
+	key    doc.Value // of the current row
+	exists bool      // only whether there is a document is wanted,
 	found  bool      // and there is
 	sorts  bool
-	skip   int // of the page: still to be left out
+	skip   int // documents before the page that are still to be skipped
 	left   int // still wanted
 	sorter sorter
 
 	finding bool // documents for a row
 
 	asked  int // rows
-	tested int // documents looked at
-	rows   int // documents answered
+	tested int // documents read
+	rows   int // documents returned
 
-	// Callbacks made once, so that a row allocates none.
+	// Callbacks made once per frame, so that a row allocates none.
 	onID     func(int64) bool
 	onSorted func(doc.Document) bool
 }
@@ -75,7 +75,7 @@ func (c *compiler) lookups(g *getPlan, st *syntax.Get) error {
 		}
 		g.levels = append(g.levels, l)
 	}
-	// The innermost picker first: whether a level is required is a term of the one above.
+	// The innermost picker is first: a required level adds a term to the one above.
 	for i := len(g.levels) - 1; i >= 0; i-- {
 		e, l := &st.Lookups[i], g.levels[i]
 		var err error
@@ -93,7 +93,7 @@ func (c *compiler) lookups(g *getPlan, st *syntax.Get) error {
 	return nil
 }
 
-// level compiles a lookup beside the documents of c.schema, and leaves its own schema there.
+// level compiles a lookup on the documents of c.schema, and sets c.schema to its own.
 func (c *compiler) level(e *syntax.Lookup) (*level, error) {
 	l := &level{name: e.Collection.Text, required: e.Required, key: append(openKey(false, e.Collection.Text), '[')}
 	from, above := syntax.Name{Text: "id", Pos: e.On.Pos}, c.schema
@@ -125,7 +125,7 @@ func (c *compiler) level(e *syntax.Lookup) (*level, error) {
 	return l, err
 }
 
-// beside refuses a level whose name the rows above have as a key already.
+// beside fails if the rows above already have a key with the name of the level.
 func (l *level) beside(show *projection, name syntax.Name) error {
 	if show.holds(l.name) {
 		return errorAt(fail.Invalid, name.Pos, "the rows that lookup %s stands beside have a key %s already: select them with that one under another name", l.name, l.name)
@@ -133,7 +133,7 @@ func (l *level) beside(show *projection, name syntax.Name) error {
 	return nil
 }
 
-// further are the terms that the get's rows have to pass beside its where.
+// further returns the terms that the get's rows have to pass in addition to its where.
 func (g *getPlan) further() []term {
 	if len(g.levels) == 0 {
 		return nil
@@ -141,7 +141,7 @@ func (g *getPlan) further() []term {
 	return g.levels[0].terms()
 }
 
-// terms are what a level asks of the rows above: where it is required, that there is a document.
+// terms returns the terms of a level on the rows above: if it is required, that there is a document.
 func (l *level) terms() []term {
 	if !l.required {
 		return nil
@@ -149,7 +149,7 @@ func (l *level) terms() []term {
 	return []term{{test: l.exists}}
 }
 
-// openLevels readies the levels for a run.
+// openLevels prepares the levels for a run.
 func (g *getPlan) openLevels(f *frame, s Reader) error {
 	if len(f.levels) != len(g.levels) {
 		f.levels = make([]levelRun, len(g.levels))
@@ -194,7 +194,7 @@ func (g *getPlan) emitWithChildren(f *frame) bool {
 	return f.outFits() && f.err == nil
 }
 
-// append appends the key of the level and the documents beside the frame's row, which stays what it is.
+// append appends the key of the level and the documents of the frame's row. It does not change the frame's row.
 func (l *level) append(f *frame) {
 	r, row := &f.levels[l.at], f.doc
 	f.out = append(f.out, l.key...)
@@ -213,7 +213,7 @@ func (l *level) append(f *frame) {
 	f.out, f.doc = append(f.out, ']'), row
 }
 
-// exists tests whether there is a document beside the frame's row, whatever the level's page.
+// exists tests whether there is a document for the frame's row, ignoring the level's page.
 func (l *level) exists(f *frame) truth {
 	r, row := &f.levels[l.at], f.doc
 	r.exists, r.found = true, false
@@ -222,7 +222,7 @@ func (l *level) exists(f *frame) truth {
 	return truthOf(r.found)
 }
 
-// find visits the documents beside the frame's row by ascending id.
+// find visits the documents of the frame's row by ascending id.
 func (r *levelRun) find(f *frame) {
 	r.asked++
 	r.finding = true
@@ -239,7 +239,7 @@ func (r *levelRun) find(f *frame) {
 	}
 }
 
-// visitID takes the document of that id where it is one of the row's; it is false where no more are wanted.
+// visitID adds the document of that id if it is one of the row's. It returns false if no more are wanted.
 func (r *levelRun) visitID(f *frame, id int64) bool {
 	d := r.table.Get(id)
 	if d == nil {

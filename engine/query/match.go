@@ -103,8 +103,8 @@ func textTest(col *column, rel relation, i int) testFunc {
 	}
 }
 
-// collatedTest is textTest by the column's collation. The operand's key is made once a run, and of a row's
-// key no more than the operand's has.
+// collatedTest is textTest by the column's collation. The operand's key is made once per run, and of a row's
+// key only as much as the operand's has.
 func collatedTest(col *column, rel relation, i int) testFunc {
 	slot, by := col.slot, col.collate
 	return func(f *frame) truth {
@@ -123,7 +123,7 @@ func collatedTest(col *column, rel relation, i int) testFunc {
 	}
 }
 
-// valueTest serves the types whose values are all of one kind and seldom compared: bool, bytes, lists.
+// valueTest is for types whose values are all of one kind and seldom compared: bool, bytes, lists.
 func valueTest(slot int, rel relation, i int) testFunc {
 	return func(f *frame) truth {
 		o := &f.operands[i]
@@ -148,8 +148,8 @@ func jsonTest(col *column, rel relation, i int) testFunc {
 	}
 }
 
-// memberTest asks whether a column's value is among the values of the run's operand i. A null among the list's
-// members, which operand.null holds, makes every other answer unknown.
+// memberTest tests whether a column's value is among the values of the run's operand i. If the list has a null
+// member (operand.null), the result for any value not found is unknown.
 func memberTest(col *column, i int) testFunc {
 	eval := col.eval()
 	if !whole(col.typ) {
@@ -166,7 +166,7 @@ func memberTest(col *column, i int) testFunc {
 	}
 }
 
-// memberOf is memberTest of any expression.
+// memberOf is memberTest for any expression.
 func memberOf(eval evalFunc, i int) testFunc {
 	return func(f *frame) truth {
 		o := &f.operands[i]
@@ -179,7 +179,7 @@ func memberOf(eval evalFunc, i int) testFunc {
 	}
 }
 
-// nullMember is the answer of `in` for a null. Nothing is in an empty list, whatever the null stands for.
+// nullMember returns the result of `in` for a null: unknown, but no for an empty list.
 func (o *operand) nullMember() truth {
 	if len(o.values) == 0 && !o.null {
 		return no
@@ -187,7 +187,7 @@ func (o *operand) nullMember() truth {
 	return unknown
 }
 
-// member is the answer of `in` for a value that is not null.
+// member returns the result of `in` for a value that is not null.
 func member(found, null bool) truth {
 	switch {
 	case found:

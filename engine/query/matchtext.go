@@ -15,10 +15,10 @@ type matchPlan struct {
 	column *column
 	index  doc.Index
 	pos    syntax.Pos // of the field's name
-	words  int        // the operand with the text that is looked for
+	words  int        // the operand with the text to search for
 }
 
-// matchRun is what an explain says of a match.
+// matchRun is what an explain shows of a match.
 type matchRun struct {
 	ran    bool
 	found  int
@@ -60,10 +60,10 @@ func (c *compiler) match(st *syntax.Match) (*matchPlan, error) {
 	return m, nil
 }
 
-// wordBytes is about what a search takes for each byte of the text it looks for.
+// wordBytes is about how many bytes a search takes for each byte of the text it searches for.
 const wordBytes = 16
 
-// find puts the best k rows that pass the terms into f.search.hits. Rows whose ttl is over count in no score.
+// find puts the best k rows that pass the terms into f.search.hits. Expired rows do not count in scores.
 func (m *matchPlan) find(f *frame, t Table, k int) error {
 	s, ttl := &f.search, t.Schema().TTL()
 	if !f.ready(t, m.column.name) || ttl != nil && !f.ready(t, ttl.Name) {
@@ -84,7 +84,7 @@ func (m *matchPlan) find(f *frame, t Table, k int) error {
 	return f.take()
 }
 
-// ended are the documents whose ttl is over, by their times. Where the run is stopped on the way it has an error.
+// ended returns the documents whose ttl has expired, by their expiry. If it is stopped meanwhile the run has an error.
 func (m *matchPlan) ended(f *frame, t Table, ttl *doc.Field) text.Ended {
 	between := func(after, until int64, fn func(text []byte)) bool {
 		lo := aboveNull
@@ -104,7 +104,7 @@ func (m *matchPlan) ended(f *frame, t Table, ttl *doc.Field) text.Ended {
 	return text.Ended{Until: ttl.Deadline(f.now), Between: between}
 }
 
-// matched finds the rows of a match: the best of them, or all where an order of its own says which come first.
+// matched finds the rows of a match: the best of them, or all if the get has an order.
 func (s *searchPlan) matched(f *frame, t Table, need int) error {
 	f.search.sorts = len(s.pick.keys) > 0
 	if f.search.sorts && s.pick.limit != nil {

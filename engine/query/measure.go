@@ -11,7 +11,7 @@ import (
 	"fenec/engine/vector"
 )
 
-// measures are the functions of two vectors. What they answer is the score of a near with that metric.
+// measures are the functions of two vectors. Their value is the score of a near with that metric.
 var measures = map[string]vector.Metric{"cosine": vector.Cosine, "l2": vector.L2, "dot": vector.DotProduct}
 
 // measuring is the scratch of a run for the functions on vectors.
@@ -21,18 +21,18 @@ type measuring struct {
 	normal []float32 // of a normalize
 }
 
-// view is the numbers of a vector, which hold until the next view.
+// view returns the numbers of a vector, valid until the next view.
 func (m *measuring) view(v doc.Value) []float32 {
 	m.floats = slices.Grow(m.floats[:0], v.Dim())
 	return v.Floats(m.floats)
 }
 
-// vectorArgument refuses an argument of a function on vectors that can be none.
+// vectorArgument fails if an argument of a function on vectors cannot be a vector.
 func vectorArgument(name string, n node) error {
 	return wants(name, "a vector", n, doc.Vector, doc.List, doc.Text)
 }
 
-// asVector is a value of the run as a vector; null stays null.
+// asVector converts a value of the run to a vector. Null stays null.
 func (f *frame) asVector(name string, v doc.Value, pos syntax.Pos) doc.Value {
 	if v.Kind == doc.Null || v.Kind == doc.Vector {
 		return v
@@ -44,7 +44,7 @@ func (f *frame) asVector(name string, v doc.Value, pos syntax.Pos) doc.Value {
 	return v
 }
 
-// measure compiles cosine, l2 or dot. A constant is read as a vector, or as a sparse one, once a run.
+// measure compiles cosine, l2 or dot. A constant is read as a vector, or as a sparse one, once per run.
 func (c *compiler) measure(e *syntax.Call, x, y node) (node, error) {
 	if x.kind == doc.Sparse || y.kind == doc.Sparse {
 		return c.sparseDot(e, x, y)
@@ -58,7 +58,7 @@ func (c *compiler) measure(e *syntax.Call, x, y node) (node, error) {
 		return node{}, errorAt(fail.Invalid, e.Pos, "%s wants two vectors of one length, got %s and %s", e.Name, x.column.typ, y.column.typ)
 	}
 	if x.constant && !y.constant {
-		x, y = y, x // no measure tells them apart
+		x, y = y, x // all measures are symmetric
 	}
 	out := node{kind: doc.Float, constant: x.constant && y.constant, pos: e.Pos}
 	metric := measures[e.Name]
@@ -74,7 +74,7 @@ func (c *compiler) measure(e *syntax.Call, x, y node) (node, error) {
 	return out, nil
 }
 
-// dimOf is how many dimensions the vectors of a field have, 0 where n is no such field.
+// dimOf returns how many dimensions the vectors of a field have, or 0 if n is not such a field.
 func dimOf(n node) int {
 	if n.column == nil {
 		return 0
@@ -82,7 +82,7 @@ func dimOf(n node) int {
 	return n.column.typ.Dim
 }
 
-// bindVector readies the run's operand to score the vectors of x against a constant.
+// bindVector prepares the run's operand to score the vectors of x against a constant.
 func bindVector(name string, metric vector.Metric, x, constant node) func(*frame, *operand) error {
 	given, pos := constant.given(), constant.pos
 	typ := doc.Type{Kind: doc.TypeVector, Dim: dimOf(x)}
@@ -112,7 +112,7 @@ func bindVector(name string, metric vector.Metric, x, constant node) func(*frame
 	}
 }
 
-// measureAgainst is the score of x against operand i.
+// measureAgainst returns a function that scores x against operand i.
 func measureAgainst(e *syntax.Call, x node, i int) evalFunc {
 	eval, name, pos := x.eval, e.Name, e.Pos
 	return func(f *frame) doc.Value {
@@ -128,7 +128,7 @@ func measureAgainst(e *syntax.Call, x node, i int) evalFunc {
 	}
 }
 
-// measureTwo is the score of two vectors that both belong to the row.
+// measureTwo returns a function that scores two vectors of the row.
 func measureTwo(e *syntax.Call, metric vector.Metric, x, y node) evalFunc {
 	a, b, name, pos := x.eval, y.eval, e.Name, e.Pos
 	return func(f *frame) doc.Value {
@@ -193,7 +193,7 @@ func bindSparse(typ doc.Type, constant node) func(*frame, *operand) error {
 	}
 }
 
-// normFunction is the Euclidean length of a vector.
+// normFunction compiles norm: the Euclidean length of a vector.
 func normFunction(args []node, pos syntax.Pos) (node, error) {
 	if err := vectorArgument("norm", args[0]); err != nil {
 		return node{}, err
@@ -208,8 +208,8 @@ func normFunction(args []node, pos syntax.Pos) (node, error) {
 	}}, nil
 }
 
-// atLengthOne appends v at length 1, or zeros where its length is 0: each number the float32 nearest to the true one, or
-// next to it. vector.Normalize, which an index is filled by, is faster and a digit less exact.
+// atLengthOne appends v scaled to length 1, or zeros if its length is 0. Each number is the float32 nearest to the exact
+// one, or next to it. vector.Normalize, which indexes use, is faster and a digit less exact.
 func atLengthOne(dst, v []float32) []float32 {
 	sum := 0.0
 	for _, x := range v {
@@ -225,7 +225,7 @@ func atLengthOne(dst, v []float32) []float32 {
 	return dst
 }
 
-// normalizeFunction is a vector at length 1; one of length 0 stays what it is.
+// normalizeFunction compiles normalize: a vector scaled to length 1. One of length 0 is unchanged.
 func normalizeFunction(args []node, pos syntax.Pos) (node, error) {
 	if err := vectorArgument("normalize", args[0]); err != nil {
 		return node{}, err

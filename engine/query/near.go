@@ -10,8 +10,8 @@ import (
 	"fenec/engine/vector"
 )
 
-// scoring is how the values of a vector field are scored: by the metric of its index, by the cosine where it has none, and
-// sparse ones by their dot product.
+// scoring defines how the values of a vector field are scored: by the metric of its index, by the cosine if it has no
+// index, and sparse ones by their dot product.
 type scoring struct {
 	column *column
 	index  doc.Index
@@ -20,7 +20,7 @@ type scoring struct {
 	vector int // the operand scored against
 }
 
-// scoring compiles F and the vector behind it; word is the clause.
+// scoring compiles F and the vector after it; word is the clause.
 func (c *compiler) scoring(word string, name syntax.Name, e syntax.Expr) (scoring, error) {
 	s := scoring{metric: vector.Cosine}
 	var err error
@@ -41,7 +41,7 @@ func (c *compiler) scoring(word string, name syntax.Name, e syntax.Expr) (scorin
 	return s, err
 }
 
-// begin readies the run for score.
+// begin prepares the run for score.
 func (s *scoring) begin(f *frame, k int) {
 	if !s.sparse {
 		f.search.scorer.Reset(s.metric, f.operands[s.vector].value.Floats(nil))
@@ -49,11 +49,11 @@ func (s *scoring) begin(f *frame, k int) {
 	f.search.top.Reset(k, s.metric.Ascending())
 }
 
-// score scores the frame's row; it is false where the row has no vector, or shares no dimension with the one asked for.
+// score scores the frame's row; it returns false if the row has no vector, or shares no dimension with the query.
 func (s *scoring) score(f *frame) (float32, bool) {
 	v := f.doc.Field(s.column.slot).Value()
 	switch {
-	case !s.column.typ.Holds(&v): // null, or what a file made by hand has
+	case !s.column.typ.Holds(&v): // null, or a value in a file made by hand
 		return 0, false
 	case s.sparse:
 		return index.SparseDot(f.operands[s.vector].value.Weights(), v.Weights())
@@ -89,35 +89,35 @@ func (c *compiler) near(st *syntax.Near) (*nearPlan, error) {
 	return n, err
 }
 
-// way is how a near found its rows.
+// way is the method by which a near found its rows.
 type way uint8
 
 const (
 	byGraph     way = iota + 1
-	byMembers       // by the graph, among the documents an index on a condition leads to
-	byInverted      // an index on a sparse field, which is exact
-	byAsking        // exactly, as the statement says
-	byMeasuring     // exactly, for want of an index
-	byFew           // exactly, for the where leaves no more rows than a walk of the graph would measure
-	byWide          // exactly, for a walk with enough rows of the where in sight would be more work
-	byShort         // exactly, for the graph did not lead to as many rows as were asked for
+	byMembers       // by the graph, among the documents from an index on a condition
+	byInverted      // by an index on a sparse field, which is exact
+	byAsking        // exactly, as the statement requires
+	byMeasuring     // exactly, because there is no index
+	byFew           // exactly, because the where leaves no more rows than a walk of the graph would measure
+	byWide          // exactly, because a walk with enough rows of the where in sight would be more work
+	byShort         // exactly, because the graph found fewer rows than were wanted
 )
 
-// nearRun is what an explain says of a near.
+// nearRun is what an explain shows of a near.
 type nearRun struct {
 	way      way
 	ef       int
-	most     int // rows that would have been few: documents that a walk may measure
-	counted  int // documents tested to learn whether more pass
-	tested   int // documents looked at
-	measured int // documents measured, where it was no walk
+	most     int // the most rows for byFew: documents that a walk may measure
+	counted  int // documents tested to find out whether more pass
+	tested   int // documents read
+	measured int // documents measured, if there was no walk
 	hits     int
 	filter   filterRun
 	route    *route // of an exact one
 }
 
-// find puts the k nearest rows that pass the terms into f.search.hits. A smaller k, neither being above ef, gives the beginning
-// of the same order: pages are cut from it.
+// find puts the k nearest rows that pass the terms into f.search.hits. If neither is above ef, a smaller k gives a prefix of
+// the same order: pages are cut from it.
 func (n *nearPlan) find(f *frame, t Table, k int) error {
 	ef, err := n.ef.value(f)
 	if err != nil {
@@ -159,7 +159,7 @@ func (n *nearPlan) keepScored(f *frame) bool {
 	return true
 }
 
-// lookUp asks the index on a sparse field.
+// lookUp searches the index on a sparse field.
 func (n *nearPlan) lookUp(f *frame, t Table, k int) error {
 	s := &f.search
 	accept := s.filter.begin(f, t, k, t.Len())

@@ -4,10 +4,10 @@ import (
 	"math"
 )
 
-// A near with an index goes one of three ways. Where the condition leaves no more rows than a walk of the graph may measure, all
-// of them are measured: the answer is exact. Where an index on the condition leads to more, the graph is searched among those
-// documents. Otherwise it is walked, and each document that the walk comes to is tested. Which way it is, and what is measured
-// on it, depends on ef and not on the page: so pages within ef fit together.
+// A near with an index works in one of three ways. If the condition leaves no more rows than a walk of the graph may
+// measure, all of them are measured, and the answer is exact. If an index on the condition gives more, the graph is
+// searched among those documents. Otherwise the graph is walked, and each document that the walk reaches is tested. The
+// method and what it measures depend on ef and not on the page, so pages within ef fit together.
 
 // search finds the k nearest rows by the graph; ef is at least k.
 func (n *nearPlan) search(f *frame, t Table, k, ef int) error {
@@ -19,7 +19,7 @@ func (n *nearPlan) search(f *frame, t Table, k, ef int) error {
 	}
 	g := t.Vectors(n.column.name)
 	s.near.most = ef * 2 * n.index.HNSW.M
-	share := 1.0 // of the documents that may be answered
+	share := 1.0 // of the documents that may be returned
 	if len(p.terms) > 0 || live < t.Len() {
 		least := 0 // rows that certainly pass and have a vector
 		if route.whole {
@@ -51,10 +51,10 @@ func (n *nearPlan) search(f *frame, t Table, k, ef int) error {
 	return n.walk(f, t, k, ef, share)
 }
 
-// fewGathered is how many documents may as well be measured one by one as looked up in a graph that holds their vectors.
+// fewGathered is the number of documents up to which measuring them one by one is as fast as finding them in the graph.
 const fewGathered = 256
 
-// few is how many documents of a route are measured without the graph, of those that no walk is to search.
+// few returns how many documents of a route may be measured without the graph if no walk is to search them.
 func (n *nearPlan) few(r *route, most int) int {
 	if r.gathers() && n.index.HNSW.Quant == 0 {
 		return min(most, fewGathered)
@@ -62,8 +62,8 @@ func (n *nearPlan) few(r *route, most int) int {
 	return most
 }
 
-// more reports whether more rows with a vector pass than a walk may measure; share is then about the part of all documents that
-// pass. If not, they are in f.search.passed, all of them.
+// more reports whether more rows with a vector pass than a walk may measure. If so, share is about the share of all
+// documents that pass. If not, all rows that pass are in f.search.passed.
 func (n *nearPlan) more(f *frame, t Table, r *route) (share float64, more bool) {
 	if r.gathers() {
 		ids, _ := f.search.filter.among(f, r)
@@ -79,15 +79,15 @@ func (n *nearPlan) more(f *frame, t Table, r *route) (share float64, more bool) 
 }
 
 const (
-	// sampleStep is how many documents are tested between two looks at what the sample says so far, and sampleLeast how many it
-	// takes to say that it will not say much.
+	// sampleStep is how many documents are tested between two evaluations of the sample, and sampleLeast how many it takes
+	// to give up a sample that will not decide.
 	sampleStep, sampleLeast = 32, 256
 	// certainty is minus the logarithm of the chance that a sample is wrong: less than one in ten to the twelfth.
 	certainty = 30
 )
 
-// sample reports whether a sample of documents, of which there are so many, leaves no doubt that more pass than a walk may
-// measure. It draws the same ones each time, or pages would not fit together.
+// sample reports whether a sample of the documents shows with certainty that more pass than a walk may measure. It draws
+// the same ones each time, since otherwise pages would not fit together.
 func (n *nearPlan) sample(f *frame, t Table, test testFunc, of int, document func(i int) int64) (share float64, more bool) {
 	most := f.search.near.most
 	bound := float64(most) / float64(of)
@@ -121,7 +121,7 @@ func (n *nearPlan) passes(f *frame, t Table, id int64, test testFunc) bool {
 	return test == nil || test(f) == yes
 }
 
-// spread is number i of a sequence that looks drawn at random (splitmix64: Steele, Lea and Flood 2014).
+// spread returns number i of a pseudo-random sequence (splitmix64: Steele, Lea and Flood 2014).
 func spread(i int) uint64 {
 	x := uint64(i) * 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -129,8 +129,8 @@ func spread(i int) uint64 {
 	return x ^ x>>31
 }
 
-// divergence bounds how likely it is that of draws of which each passes with a chance of q at most, a share p above q passes:
-// with n draws less than e to the power of -n times it (Chernoff 1952; the Kullback-Leibler divergence).
+// divergence bounds the probability that a share p above q of draws passes if each passes with probability at most q: with
+// n draws it is less than e to the power of -n times the divergence (Chernoff 1952; the Kullback-Leibler divergence).
 func divergence(p, q float64) float64 {
 	d := p * math.Log(p/q)
 	if p < 1 {
@@ -166,7 +166,7 @@ func (n *nearPlan) keepPassed(f *frame) bool {
 	return len(s.passed) <= s.near.most
 }
 
-// measurePassed scores the rows that a count found to be all that pass.
+// measurePassed scores the rows that pass, all of which a count has found.
 func (n *nearPlan) measurePassed(f *frame, t Table, k int) error {
 	s := &f.search
 	n.begin(f, k)
@@ -183,7 +183,7 @@ func (n *nearPlan) measurePassed(f *frame, t Table, k int) error {
 	return nil
 }
 
-// among searches the graph among the documents a route leads to; it is false where that would take longer than a walk.
+// among searches the graph among the documents on a route. It returns false if that would take longer than a walk.
 func (n *nearPlan) among(f *frame, t Table, r *route, k, ef int) (bool, error) {
 	s := &f.search
 	g, q := t.Vectors(n.column.name), f.operands[n.vector].value.Floats(nil)
@@ -198,7 +198,7 @@ func (n *nearPlan) among(f *frame, t Table, r *route, k, ef int) (bool, error) {
 	}
 	var ok bool
 	if whole {
-		// Documents found under a hash pass unless their value is another one that shares it: so it is enough to test those found.
+		// Documents found under a hash pass unless their value only shares the hash, so it is enough to test those found.
 		ok = find(nil)
 		if ok && accept != nil && !f.allPass(s.hits) {
 			ok = find(accept)
@@ -214,7 +214,7 @@ func (n *nearPlan) among(f *frame, t Table, r *route, k, ef int) (bool, error) {
 	return true, f.take()
 }
 
-// walk walks the graph, wider and wider until it has as many of the documents that pass in sight as it would have of all.
+// walk walks the graph, wider each time, until as many documents that pass are in sight as a walk without a filter has.
 func (n *nearPlan) walk(f *frame, t Table, k, ef int, share float64) error {
 	s := &f.search
 	_, reach := f.walk.picker.narrowest(f, t)
@@ -230,7 +230,7 @@ func (n *nearPlan) walk(f *frame, t Table, k, ef int, share float64) error {
 		if err := n.walked(f, t, q, ef, accept); err != nil {
 			return err
 		}
-		// Around the vector asked for may lie fewer documents that pass than elsewhere.
+		// There may be fewer documents that pass near the query than elsewhere.
 		wanted := widened(ef, min(share, float64(s.filter.passed)/float64(max(s.filter.asked, 1))))
 		if len(s.hits) == ef && wanted <= 2*s.near.ef {
 			s.hits = s.hits[:k]
@@ -242,10 +242,10 @@ func (n *nearPlan) walk(f *frame, t Table, k, ef int, share float64) error {
 	return n.measure(f, t, k, instead)
 }
 
-// walked is one walk, for k rows.
+// walked does one walk, for k rows.
 func (n *nearPlan) walked(f *frame, t Table, q []float32, k int, accept func(id int64) bool) error {
 	s := &f.search
-	f.extra = 2 * hitBytes * int64(min(s.near.ef, t.Len())) // in sight and to be looked at
+	f.extra = 2 * hitBytes * int64(min(s.near.ef, t.Len())) // in sight and candidates
 	if !f.fits() {
 		return f.take()
 	}
@@ -254,12 +254,12 @@ func (n *nearPlan) walked(f *frame, t Table, q []float32, k int, accept func(id 
 	return f.take()
 }
 
-// measuredPerEF is how many documents are found and measured by themselves in the time that a walk takes for one more in
+// measuredPerEF is how many documents can be found and measured one by one in the time that a walk takes for one more in
 // sight.
 const measuredPerEF = 4
 
-// widened is the ef of a walk of which a share of the documents may be answered: as many of those are in sight then as a walk
-// has that may answer all, and about as many of the nearest found.
+// widened returns the ef of a walk that may return only a share of the documents: as many of those are then in sight as in
+// a walk that may return all, and about as many of the nearest are found.
 func widened(ef int, share float64) int {
 	return int(min(float64(ef)/share, math.MaxInt32))
 }

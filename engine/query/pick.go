@@ -9,13 +9,13 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// picker finds a statement's rows: those its terms hold for, in its order, one page of them.
+// picker finds a statement's rows: one page, in its order, of those for which its terms hold.
 type picker struct {
 	terms  []term
 	scan   route
-	routes []route // the others that narrow the rows
-	walked []route // of an order on one sorted index: that index, walked; else none
-	byID   bool    // the order is by ascending id, as without one
+	routes []route // the other routes, which narrow the rows
+	walked []route // for an order on one sorted index: a walk of that index; else none
+	byID   bool    // the order is by ascending id, the default
 	downID bool    // the order is by descending id
 	keys   []orderKey
 	limit  *bound
@@ -29,7 +29,7 @@ type bound struct {
 	pos  syntax.Pos
 }
 
-// picker compiles the clauses that choose rows, and takes further terms that a row must pass. limit and
+// picker compiles the clauses that choose rows. A row must also pass the terms in further. limit and
 // offset may be nil.
 func (c *compiler) picker(where syntax.Expr, order []syntax.OrderKey, limit, offset syntax.Expr, further ...term) (*picker, error) {
 	p := &picker{}
@@ -51,7 +51,7 @@ func (c *compiler) picker(where syntax.Expr, order []syntax.OrderKey, limit, off
 	return p, err
 }
 
-// order compiles an order's keys. What follows the id says nothing more, for no two documents share one.
+// order compiles an order's keys. Keys after the id are ignored, since ids are unique.
 func (c *compiler) order(p *picker, order []syntax.OrderKey) error {
 	for _, k := range order {
 		n, err := c.expr(k.Expr)
@@ -107,7 +107,7 @@ func (c *compiler) bound(name string, e syntax.Expr) (*bound, error) {
 	return &bound{name: name, eval: n.given(), pos: n.pos}, nil
 }
 
-// value is the count, otherwise where none is given.
+// value returns the count, or otherwise if none is given.
 func (b *bound) value(f *frame, otherwise int) (int, error) {
 	if b == nil {
 		return otherwise, nil
@@ -121,7 +121,7 @@ func (b *bound) value(f *frame, otherwise int) (int, error) {
 	return 0, errorAt(fail.Invalid, b.pos, "%s wants an int of 0 or more, got %s", b.name, doc.Describe(v))
 }
 
-// walk is where a run stands on its way over the rows.
+// walk is the state of a run's iteration over the rows.
 type walk struct {
 	picker  *picker
 	table   Table
@@ -129,13 +129,13 @@ type walk struct {
 	test    testFunc
 	last    int64 // the highest id of a range of ids
 	sink    func(f *frame) bool
-	tested  int // documents looked at
+	tested  int // documents read
 	matched int // of them, those that passed
-	skip    int // of the page: still to be left out
-	left    int // of the page: still wanted
+	skip    int // rows before the page that are still to be skipped
+	left    int // rows of the page that are still wanted
 	sorts   bool
-	ids     []int64        // gathered from an index
-	docs    []doc.Document // of a walk to lower ids: one window
+	ids     []int64        // collected from an index
+	docs    []doc.Document // one window of a walk to lower ids
 }
 
 func (w *walk) reset() {
@@ -143,7 +143,7 @@ func (w *walk) reset() {
 	*w = walk{ids: kept(w.ids), docs: kept(w.docs)}
 }
 
-// each calls emit for each of the page's rows, f.doc being the row, in order, until it is false.
+// each calls emit for each of the page's rows in f.doc, in order, until it returns false.
 func (p *picker) each(f *frame, t Table, emit func(f *frame) bool) error {
 	limit, err := p.limit.value(f, math.MaxInt)
 	if err != nil {
@@ -186,7 +186,7 @@ func addToSorter(f *frame) bool {
 	return f.sorter.add(f.doc)
 }
 
-// count counts the rows, from an index alone where one range of it is all there is to count.
+// count counts the rows, without reading them if they are one range of an index.
 func (p *picker) count(f *frame, t Table) (int, error) {
 	w := &f.walk
 	w.picker, w.table = p, t
@@ -213,7 +213,7 @@ func (p *picker) count(f *frame, t Table) (int, error) {
 	return w.matched, f.take()
 }
 
-// visitDocument tests one document and hands it on; it is false where the walk may stop.
+// visitDocument tests one document and passes it on. It returns false if the walk may stop.
 func (f *frame) visitDocument(d doc.Document) bool {
 	w := &f.walk
 	w.tested++
@@ -236,13 +236,13 @@ func (f *frame) visitDocument(d doc.Document) bool {
 	return w.sink(f) && w.left > 0 && f.err == nil
 }
 
-// visitID is visitDocument of the document of that id.
+// visitID is visitDocument for the document of that id.
 func (f *frame) visitID(id int64) bool {
 	d := f.walk.table.Get(id)
 	return d == nil || f.visitDocument(d)
 }
 
-// visitGathered visits the ids gathered, each once, ascending.
+// visitGathered visits the collected ids, each once, ascending.
 func (f *frame) visitGathered() {
 	if f.err != nil {
 		return

@@ -10,7 +10,7 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// Kind says what a statement answers.
+// Kind is the kind of a statement's result.
 type Kind uint8
 
 const (
@@ -22,25 +22,25 @@ const (
 	Message
 )
 
-// Result is a statement's answer.
+// Result is the result of a statement.
 type Result struct {
 	Kind     Kind
 	Body     []byte // of Rows: Run's dst with the JSON array appended; else dst
 	Rows     int    // of Rows: the length of the array
-	Affected int64  // documents written, beside Rows too where a write returns rows
+	Affected int64  // documents written, also if a write returns rows
 	Message  string // of Message
 }
 
-// Env is what a run is given beside the data.
+// Env is the input of a run other than the data.
 type Env struct {
 	Ctx    context.Context // nil for one that never ends
 	Params []doc.Value     // $1 is Params[0]; doc.Untyped is text read by the type it meets; more than the statement uses are fine
-	Now    time.Time       // what now() answers throughout the run
+	Now    time.Time       // the value of now() throughout the run
 
 	Account *Account // what the run holds is counted there; nil for a limit of its own
 }
 
-// ErrLongAnswer is an answer past Account.MostAnswer.
+// ErrLongAnswer is returned for an answer longer than Account.MostAnswer.
 var ErrLongAnswer = fail.New(fail.TooLarge, "the answer is longer than it may be")
 
 // Plan is a prepared statement. It is safe for concurrent runs.
@@ -55,9 +55,9 @@ type Plan struct {
 	frames  sync.Pool // of *frame
 }
 
-// Prepare resolves a statement's names against the schemas of r and compiles it. The plan holds as long
-// as r.SchemaVersion does. An unknown collection or field is fail.NotFound, an expression that can never
-// make sense fail.Invalid, each with its place in the statement.
+// Prepare resolves a statement's names against the schemas of r and compiles it. The plan is valid as long
+// as r.SchemaVersion does not change. Prepare fails with fail.NotFound on an unknown collection or field, and
+// with fail.Invalid on an expression that can never be valid, each with its place in the statement.
 func Prepare(st syntax.Statement, r Reader) (*Plan, error) {
 	p := &Plan{}
 	c := &compiler{reader: r, plan: p}
@@ -122,7 +122,7 @@ func (p *Plan) Compact() (collection string, ok bool) {
 	return *p.compact, true
 }
 
-// Run runs the plan over s, a Writer where p.Writes(), and appends the answer to dst. After an error the
+// Run runs the plan over s, a Writer if p.Writes(), and appends the answer to dst. After an error the
 // caller undoes what was written. env may be used again once Run has returned.
 func (p *Plan) Run(env *Env, s Reader, dst []byte) (Result, error) {
 	if n := len(env.Params); n < p.params {
@@ -137,7 +137,7 @@ func (p *Plan) Run(env *Env, s Reader, dst []byte) (Result, error) {
 	if err == nil {
 		f.out = r.Body
 		f.outFits()    // which has counted nothing yet of a list of schemas
-		err = f.take() // an answer that something was left out of is none
+		err = f.take() // an incomplete answer is not returned
 	}
 	if err == nil && f.account.longAnswer(r.Body) {
 		err = ErrLongAnswer
@@ -145,11 +145,11 @@ func (p *Plan) Run(env *Env, s Reader, dst []byte) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	f.counted -= min(bytesOf(r.Body), f.counted) // the caller holds the answer on
+	f.counted -= min(bytesOf(r.Body), f.counted) // the caller keeps the answer
 	return r, nil
 }
 
-// every is how many rows, a power of two, a run tests between two looks at its context.
+// every returns how many rows, a power of two, a run tests between two checks of its context.
 func (p *Plan) every() int {
 	every := rowsPerCheck
 	for n := p.nodes / nodesPerRow; n > 0 && every > 1; n /= 2 {
@@ -158,7 +158,7 @@ func (p *Plan) every() int {
 	return every
 }
 
-// frame is one for a run, to be released after it.
+// frame returns a frame for a run, to be released after it.
 func (p *Plan) frame() *frame {
 	if f, ok := p.frames.Get().(*frame); ok {
 		return f
@@ -166,7 +166,7 @@ func (p *Plan) frame() *frame {
 	return newFrame(p)
 }
 
-// release gives a frame back for the next run, holding on to nothing of this one.
+// release returns a frame to the pool. It keeps no references of this run.
 func (p *Plan) release(f *frame) {
 	f.end()
 	p.frames.Put(f)

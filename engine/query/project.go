@@ -14,9 +14,9 @@ type projection struct {
 
 // projected is one key of the object with its value.
 type projected struct {
-	key    []byte // what goes before the value: `{"id":` or `,"title":`
+	key    []byte // the bytes before the value: `{"id":` or `,"title":`
 	column *column
-	eval   evalFunc // where it is no column
+	eval   evalFunc // if it is not a column
 	kind   doc.Kind // of the values, as a node's
 }
 
@@ -49,7 +49,7 @@ func (p *projection) add(key string, n node) {
 	p.items = append(p.items, item)
 }
 
-// openKey is what goes before a value in an object.
+// openKey returns the bytes before a value in an object.
 func openKey(first bool, key string) []byte {
 	open := byte(',')
 	if first {
@@ -58,7 +58,7 @@ func openKey(first bool, key string) []byte {
 	return append(doc.AppendQuoted([]byte{open}, []byte(key)), ':')
 }
 
-// value is the item's of the frame's row.
+// value returns the item's value for the frame's row.
 func (p *projected) value(f *frame) doc.Value {
 	if p.column != nil {
 		return p.column.value(f.doc)

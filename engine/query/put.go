@@ -12,24 +12,24 @@ import (
 type putPlan struct {
 	collection string
 	schema     *doc.Schema
-	fields     []*column // of the schema, as putObject meets them
+	fields     []*column // of the schema, in the order in which putObject met them
 	must       []*doc.Field
 	insert     bool
 	rows       []putRow
 	param      int         // as of syntax.Put
-	absent     *absence    // nil where a row whose place is taken is an error
+	absent     *absence    // nil if a row that exists is an error
 	returning  *projection // nil for a count
 	pos        syntax.Pos
 }
 
 // putRow is one document of a put.
 type putRow struct {
-	id     *assignment // nil where the counter gives it
+	id     *assignment // nil if the counter assigns it
 	fields []assignment
 	pos    syntax.Pos
 }
 
-// verb is how the statement was written.
+// verb returns how the statement was written.
 func (p *putPlan) verb() string {
 	if p.insert {
 		return "insert"
@@ -68,8 +68,8 @@ func (c *compiler) put(st *syntax.Put) error {
 		}
 		p.rows = append(p.rows, row)
 	}
-	c.plan.nodes = 0  // each is computed once a run, not once a row
-	c.schema = schema // from here on expressions read the document that is there
+	c.plan.nodes = 0  // each is computed once per run, not once per row
+	c.schema = schema // from here on expressions read the existing document
 	if st.IfAbsent {
 		if p.absent, err = c.absence(st); err != nil {
 			return err
@@ -109,7 +109,7 @@ func (p *putPlan) run(f *frame, s Reader) (Result, error) {
 	return f.wrote(w, f.total, p.returning)
 }
 
-// putRows writes the documents written out in the statement.
+// putRows writes the documents that the statement contains.
 func (p *putPlan) putRows(f *frame, w Writer, t Table) error {
 	for i := range p.rows {
 		if err := f.pause(i); err != nil {
@@ -145,8 +145,8 @@ func (p *putPlan) putRow(f *frame, w Writer, t Table, row *putRow) error {
 	return p.store(f, w, t, id, row.pos)
 }
 
-// store writes the document that was built under the id given, or the counter's next where that is 0. Where its place is
-// taken and the insert has an if absent, it changes the document that is there, or nothing.
+// store writes the document that was built under the id given, or the counter's next if that is 0. If a document exists
+// and the insert has an if absent, it changes that document, or nothing.
 func (p *putPlan) store(f *frame, w Writer, t Table, id int64, pos syntax.Pos) error {
 	if err := f.complete(p.collection, p.must, pos); err != nil {
 		return err
@@ -181,7 +181,7 @@ func (p *putPlan) store(f *frame, w Writer, t Table, id int64, pos syntax.Pos) e
 	return p.stored(f)
 }
 
-// stored counts f.doc, which was written, and answers it where rows are asked for.
+// stored counts f.doc, which was written, and appends it to the answer if rows are returned.
 func (p *putPlan) stored(f *frame) error {
 	f.total++
 	if p.returning == nil {
@@ -244,7 +244,7 @@ func (p *putPlan) putObject(f *frame, w Writer, t Table, object doc.Raw) error {
 	return p.store(f, w, t, id, p.pos)
 }
 
-// field is the field that a key names, nil where it names none.
+// field returns the field that a key names, nil if it names none.
 func (p *putPlan) field(key []byte) *column {
 	for _, col := range p.fields {
 		if col.name == string(key) {
@@ -272,7 +272,7 @@ func (p *putPlan) putPath(f *frame, object doc.Raw, key string, r doc.Raw) error
 	return f.setPath(col, r)
 }
 
-// clash names another key of the object that gives what is around the path col; "" where none does.
+// clash returns another key of the object that gives a value around the path col, or "".
 func (p *putPlan) clash(object doc.Raw, col *column) string {
 	for i, c := range col.name {
 		if c == '.' && object.Key(col.name[:i]) != nil {

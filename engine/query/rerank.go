@@ -13,7 +13,7 @@ type rerankPlan struct {
 	candidates option
 }
 
-// rerankRun is what an explain says of a rerank.
+// rerankRun is what an explain shows of a rerank.
 type rerankRun struct{ scored int }
 
 // rerank compiles a rerank.
@@ -28,7 +28,7 @@ func (c *compiler) rerank(st *syntax.Rerank) (*rerankPlan, error) {
 }
 
 // reranked finds the best candidates of the match and keeps the need of them that score best by their vectors. One without
-// a vector has no score and is left out. A limit asks for no fewer candidates than rows.
+// a vector has no score and is left out. There are at least as many candidates as the limit.
 func (s *searchPlan) reranked(f *frame, t Table, need int) error {
 	n, err := s.rerank.candidates.value(f)
 	if err != nil {

@@ -9,39 +9,38 @@ import (
 	"fenec/engine/index"
 )
 
-// routeKind is a way to the rows of a statement.
+// routeKind is a method of finding the rows of a statement.
 type routeKind uint8
 
 const (
 	byScan  routeKind = iota // every document by id
 	byID                     // the documents whose id lies in a range
 	byIDs                    // the documents of some ids
-	byHash                   // those an index holds under the hash of one value or some
+	byHash                   // those an index holds under the hash of one or more values
 	byRange                  // those whose value lies between two bounds of a sorted index
 	byOrder                  // as byRange, walked in the order asked for
 )
 
-// route is one way to a superset of the rows that pass the terms.
+// route is one method of finding a superset of the rows that pass the terms.
 type route struct {
 	kind   routeKind
-	on     *column // the index's, nil of a scan
+	on     *column // of the index; nil for a scan
 	index  doc.IndexKind
 	probes []*probe // the terms that narrow it
-	rest   testFunc // what remains of the terms to be tested, nil for nothing
-	test   testFunc // rest, and that the row is there still
+	rest   testFunc // the terms that remain to be tested; nil if there are none
+	test   testFunc // rest, and that the row has not expired
 	desc   bool     // of byOrder
-	whole  bool     // each document it leads to passes the terms, one apart whose value shares the hash of another
+	whole  bool     // each document on it passes the terms, except one whose value only shares the hash
 }
 
-// maxRoutes bounds the ways to its rows that a statement chooses from: each is compiled with what remains to be tested, so
-// thousands of terms with thousands of ways would take the square of them.
+// maxRoutes bounds the routes that a statement chooses from. Each is compiled with its remaining terms, so thousands of
+// terms would take quadratic time and memory.
 const maxRoutes = 32
 
-// routes returns the ways an index or the id offers to rows that pass the terms, the first maxRoutes of them. all tests
-// every term.
+// routes returns the first maxRoutes routes by an index or the id to rows that pass the terms. all tests every term.
 func routes(s *doc.Schema, terms []term, all testFunc) []route {
 	var out []route
-	var ranged []*column // whose route takes all the terms that range over them
+	var ranged []*column // columns whose route covers all their range terms
 	add := func(r route) {
 		if r.rest == nil {
 			r.rest = remaining(terms, r.probes...)
@@ -73,7 +72,7 @@ func routes(s *doc.Schema, terms []term, all testFunc) []route {
 		case kind.Ordered() && p.member:
 			add(route{kind: byRange, on: p.column, index: kind, probes: []*probe{p}})
 		case (kind == doc.IndexHash || kind == doc.IndexUnique) && (p.member || p.rel == equal):
-			// Two values may share a hash, so the term is tested still.
+			// Two values may share a hash, so the term is still tested.
 			add(route{kind: byHash, on: p.column, index: kind, probes: []*probe{p}, rest: all})
 		}
 	}
@@ -90,7 +89,7 @@ func rangedOn(terms []term, col *column) []*probe {
 	return out
 }
 
-// remaining tests the terms but those that the probes given, in the order of their terms, answer.
+// remaining tests the terms except those of the given probes, which are in the order of their terms.
 func remaining(terms []term, probes ...*probe) testFunc {
 	var tests []testFunc
 	for _, t := range terms {
@@ -105,7 +104,7 @@ func remaining(terms []term, probes ...*probe) testFunc {
 	return everyOf(tests)
 }
 
-// indexOn is the index declared on a field or path, 0 where none is.
+// indexOn returns the index declared on a field or path, 0 if none is.
 func indexOn(s *doc.Schema, name string) doc.IndexKind {
 	if field := s.Field(name); field != nil {
 		return field.Index.Kind
@@ -118,7 +117,7 @@ func indexOn(s *doc.Schema, name string) doc.IndexKind {
 	return 0
 }
 
-// indexOrder is the collation that a column's field is declared with, and its index ordered by.
+// indexOrder returns the collation that a column's field is declared with, which orders its index.
 func indexOrder(s *doc.Schema, col *column) collation.Collation {
 	if f := s.Field(col.name); f != nil {
 		return f.Collate
@@ -126,7 +125,7 @@ func indexOrder(s *doc.Schema, col *column) collation.Collation {
 	return collation.None
 }
 
-// indexName is the index declared on a field or path as the language writes it, empty for none.
+// indexName returns the index declared on a field or path as the language writes it, empty for none.
 func indexName(s *doc.Schema, name string) string {
 	if field := s.Field(name); field != nil {
 		return field.Index.String()
@@ -134,7 +133,7 @@ func indexName(s *doc.Schema, name string) string {
 	return indexOn(s, name).String()
 }
 
-// idRange is the range of ids that pass a byID route's probes; none where first > last.
+// idRange returns the range of ids that pass a byID route's probes. It is empty if first > last.
 func (r *route) idRange(f *frame) (first, last int64) {
 	first, last = 1, math.MaxInt64
 	for _, p := range r.probes {
@@ -147,7 +146,7 @@ func (r *route) idRange(f *frame) (first, last int64) {
 	return first, last
 }
 
-// bounds are the tightest of a byRange or byOrder route's probes.
+// bounds returns the tightest of a byRange or byOrder route's probes.
 func (r *route) bounds(f *frame) (lo, hi index.Bound, none bool) {
 	lo, hi = index.Bound{Unbounded: true}, index.Bound{Unbounded: true}
 	for _, p := range r.probes {
@@ -160,8 +159,8 @@ func (r *route) bounds(f *frame) (lo, hi index.Bound, none bool) {
 	return lo, hi, hollow(r.on.collate, lo, hi)
 }
 
-// reach counts the documents the route visits when it is walked to its end. It sees to the route's index being
-// built: the frame has an error where there was no time for that.
+// reach counts the documents the route visits when it is walked to its end. It builds the route's index if needed;
+// the frame has an error if there was no time for that.
 func (r *route) reach(f *frame, t Table) int {
 	if r.index != 0 && !f.ready(t, r.on.name) {
 		return t.Len()

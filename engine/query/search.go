@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// MaxPage is how many rows a near, match or fuse answers at most, limit and offset together.
+	// MaxPage is the most rows of a near, match or fuse, limit and offset together.
 	MaxPage = 10_000
-	// MaxCandidates is how many rows a rerank or a side of a fuse looks at, at most.
+	// MaxCandidates is the most rows that a rerank or a side of a fuse considers.
 	MaxCandidates = 10_000
-	// usualPage is the limit of a near where none is given: every row is near to something.
+	// usualPage is the limit of a near if none is given: every row is near to something.
 	usualPage = 10
 )
 
-// scoreKey is the key of a row's score, behind all others.
+// scoreKey is the key of a row's score, after all others.
 const scoreKey = "_score"
 
-// searchPlan is a get whose rows come by their scores: near, match, or both with a fuse.
+// searchPlan is a get whose rows are ordered by their scores: near, match, or both with a fuse.
 type searchPlan struct {
 	pick   *picker // the where, the order of a match, and the page
 	near   *nearPlan
@@ -32,10 +32,10 @@ type searchPlan struct {
 	rerank *rerankPlan
 	fuse   *fusePlan
 	show   *projection
-	word   string // what messages call it
+	word   string // its name in messages
 }
 
-// searchRun is a search in a run.
+// searchRun is the state of a search in a run.
 type searchRun struct {
 	filter filterRun
 	near   nearRun
@@ -62,7 +62,7 @@ func (s *searchRun) reset() {
 	s.sorts, s.found = false, 0
 }
 
-// search compiles the clauses that score rows; nil where there is none.
+// search compiles the clauses that score rows; nil if there is none.
 func (c *compiler) search(g *getPlan, st *syntax.Get) (*searchPlan, error) {
 	if st.Near == nil && st.Match == nil {
 		return nil, nil
@@ -99,7 +99,7 @@ func (c *compiler) search(g *getPlan, st *syntax.Get) (*searchPlan, error) {
 	return s, s.tooFar(limit, offset, limit == 0)
 }
 
-// written is the int of a literal, 0 of anything else.
+// written returns the int of a literal, 0 of anything else.
 func written(e syntax.Expr) int {
 	if l, ok := e.(*syntax.Literal); ok {
 		return int(l.Value.Int())
@@ -107,7 +107,7 @@ func written(e syntax.Expr) int {
 	return 0
 }
 
-// tooFar refuses a page that goes on past the last row there can be.
+// tooFar fails if a page extends past MaxPage.
 func (s *searchPlan) tooFar(limit, offset int, unlimited bool) error {
 	if limit <= MaxPage && offset <= MaxPage && limit+offset <= MaxPage {
 		return nil
@@ -122,7 +122,7 @@ func (s *searchPlan) tooFar(limit, offset int, unlimited bool) error {
 	return errorAt(fail.Invalid, b.pos, "%s answers the first %d rows at most, limit and offset together, got %d", s.word, MaxPage, got)
 }
 
-// page is the run's limit and offset; limit is -1 where there is none.
+// page returns the run's limit and offset; limit is -1 if there is none.
 func (s *searchPlan) page(f *frame) (limit, offset int, err error) {
 	usual := usualPage
 	if s.near == nil {
@@ -137,7 +137,7 @@ func (s *searchPlan) page(f *frame) (limit, offset int, err error) {
 	return limit, offset, s.tooFar(max(limit, 0), offset, limit < 0)
 }
 
-// each calls emit for each of the page's rows, f.doc being the row and f.search.score its score, in order, until it is
+// each calls emit for each of the page's rows in f.doc with its score in f.search.score, in order, until it returns
 // false.
 func (s *searchPlan) each(f *frame, t Table, emit func(f *frame) bool) error {
 	limit, offset, err := s.page(f)
@@ -182,7 +182,7 @@ func (s *searchPlan) each(f *frame, t Table, emit func(f *frame) bool) error {
 	return f.take()
 }
 
-// sorted is each of a match with an order of its own.
+// sorted is each for a match with an order.
 func (s *searchPlan) sorted(f *frame, t Table, limit, offset int, emit func(f *frame) bool) error {
 	r := &f.search
 	need := math.MaxInt
@@ -218,11 +218,11 @@ func (s *searchPlan) emit(f *frame) bool {
 	return f.outFits()
 }
 
-// option is the number behind ef, k or candidates.
+// option is the number after ef, k or candidates.
 type option struct {
 	bound       *bound
 	least, most int
-	usual       int // where none is given
+	usual       int // if none is given
 }
 
 func (c *compiler) option(name string, e syntax.Expr, o option) (option, error) {
@@ -251,14 +251,14 @@ func (o *option) value(f *frame) (int, error) {
 	return n, err
 }
 
-// vector compiles the vector that the values of a field are scored against; what names it. It is that of the operand
-// whose number is answered.
+// vector compiles the vector that the values of a field are scored against; what names it. It returns the number of its
+// operand.
 func (c *compiler) vector(what string, e syntax.Expr, col *column) (int, error) {
 	n, err := c.expr(e)
 	if err != nil {
 		return 0, err
 	}
-	typ := doc.Type{Kind: col.typ.Kind, Dim: col.typ.Dim} // in full precision, whatever the field's
+	typ := doc.Type{Kind: col.typ.Kind, Dim: col.typ.Dim} // in full precision, whatever that of the field
 	read := func(v doc.Value) (doc.Value, error) {
 		if v.Kind == doc.Null {
 			return v, errorAt(fail.Invalid, n.pos, "%s wants %s, got null", what, typ)
@@ -287,7 +287,7 @@ func (c *compiler) vector(what string, e syntax.Expr, col *column) (int, error) 
 	}), nil
 }
 
-// field finds the field that a search is by.
+// field finds the field of a search.
 func (c *compiler) field(name syntax.Name) (*column, doc.Index, error) {
 	col, err := resolve(c.schema, []string{name.Text}, name.Pos)
 	if err != nil || col.id {

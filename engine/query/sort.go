@@ -15,29 +15,29 @@ type orderKey struct {
 	desc    bool
 }
 
-// keyed reports whether a sort keeps the beginning of the key's texts.
+// keyed reports whether a sort stores a prefix of the key's texts.
 func (k *orderKey) keyed() bool {
 	return k.collate != collation.None || k.column.typ.Kind == doc.TypeText
 }
 
-// sorter puts documents in an order: all of them, or with a limit the first few, of which it keeps no more
-// than that many in a heap whose root is the last in order.
+// sorter sorts documents: all of them, or with a limit the first few, which it keeps in a heap whose root is
+// the last in order.
 type sorter struct {
 	keys    []orderKey
 	limit   int            // how many are wanted
-	docs    []doc.Document // as they came
-	texts   []textKey      // width for each of them: one for each of the keys that is keyed
+	docs    []doc.Document // in the order in which they were added
+	texts   []textKey      // width for each document: one for each keyed key
 	width   int
-	entries []sortEntry // one for each of the documents: a heap once there are limit of them, at last in order
-	barred  bool        // the heap is full and the value of its last is the int or timestamp bar
+	entries []sortEntry // one for each document: a heap once there are limit of them, sorted at the end
+	barred  bool        // the heap is full and the value of its root is the int or timestamp bar
 	bar     int64
 	f       *frame // of the run
-	work    int    // keys looked at since the context was
+	work    int    // keys compared since the context was checked
 }
 
-// sortEntry stands for one document. Its key orders most of them without a look at their bytes.
+// sortEntry represents one document. Its key orders most documents without reading their bytes.
 type sortEntry struct {
-	key uint64 // the sort key of the value of the first of the order's keys, its bits turned around for desc
+	key uint64 // the sort key of the value of the first of the order's keys, its bits inverted for desc
 	id  int64
 	doc int // in docs
 }
@@ -51,13 +51,13 @@ func (s *sorter) begin(f *frame, keys []orderKey, limit int) {
 	}
 }
 
-// reset forgets the documents.
+// reset removes the documents.
 func (s *sorter) reset() {
 	clear(s.docs)
 	*s = sorter{docs: kept(s.docs), texts: kept(s.texts), entries: kept(s.entries)}
 }
 
-// add takes a document; it is false once the run has an error.
+// add adds a document. It returns false once the run has an error.
 func (s *sorter) add(d doc.Document) bool {
 	if s.barred && s.beyond(d) {
 		return true
@@ -92,7 +92,7 @@ func (s *sorter) add(d doc.Document) bool {
 		}
 		return s.f.err == nil
 	}
-	// The heap is full: d takes the place of the last in it where it comes before that one.
+	// The heap is full: d replaces the last in it if it comes before that one.
 	last := s.entries[0]
 	before := s.compare(e, last) < 0
 	if before {
@@ -109,7 +109,7 @@ func (s *sorter) add(d doc.Document) bool {
 	return s.f.err == nil
 }
 
-// worked counts n keys that were looked at, and looks at the context now and then; it is false once the run has an error.
+// worked counts n compared keys and checks the context regularly. It returns false once the run has an error.
 func (s *sorter) worked(n int) bool {
 	if s.work += n; s.work < comparesPerCheck {
 		return true
@@ -118,7 +118,7 @@ func (s *sorter) worked(n int) bool {
 	return s.f.goesOn()
 }
 
-// raiseBar notes the value that a document must not be beyond to be kept, where it is read at a glance.
+// raiseBar sets the bar, the value that a document must not be beyond to be kept, if it is quick to read.
 func (s *sorter) raiseBar() {
 	col := s.keys[0].column
 	if col.id || col.keys != nil || !whole(col.typ) {
@@ -128,7 +128,7 @@ func (s *sorter) raiseBar() {
 	s.barred, s.bar = v.Kind != doc.Null, v.Int()
 }
 
-// beyond reports whether d comes after everything in the full heap by the order's first key alone.
+// beyond reports whether d comes after everything in the full heap, judged by the order's first key alone.
 func (s *sorter) beyond(d doc.Document) bool {
 	r := d.Field(s.keys[0].column.slot)
 	n, ok := r.Int()
@@ -161,7 +161,7 @@ func (s *sorter) exact(key uint64) bool {
 	return doc.KeyExact(key)
 }
 
-// compareTies orders two documents that share a key. Once the run has an error all are equal, so that a sort is over soon.
+// compareTies orders two documents that share a key. Once the run has an error all are equal, so that a sort ends soon.
 func (s *sorter) compareTies(a, b sortEntry) int {
 	if !s.worked(len(s.keys)) {
 		return 0
@@ -191,7 +191,7 @@ func (s *sorter) compareTies(a, b sortEntry) int {
 	return cmp.Compare(a.id, b.id)
 }
 
-// sink puts the heap's entry i where it belongs below.
+// sink moves the heap's entry i down to its place.
 func (s *sorter) sink(i int) {
 	h := s.entries
 	for {
@@ -210,7 +210,7 @@ func (s *sorter) sink(i int) {
 	}
 }
 
-// sorted visits the documents in order, the first skip of them left out, until fn is false or the frame's
+// sorted visits the documents in order, without the first skip of them, until fn returns false or the frame's
 // context ends.
 func (s *sorter) sorted(skip int, fn func(doc.Document) bool) {
 	f := s.f
@@ -222,7 +222,7 @@ func (s *sorter) sorted(skip int, fn func(doc.Document) bool) {
 			f.goesOn()
 		}
 		if f.err != nil {
-			return 0 // from here on all are equal, so that the sort is over soon
+			return 0 // from here on all are equal, so that the sort ends soon
 		}
 		return s.compare(a, b)
 	})

@@ -9,18 +9,19 @@ import (
 
 // tally computes one aggregate of every group.
 type tally interface {
-	open() // one more group
+	open() // adds a group
 	add(group int, d doc.Document)
 	value(group int) (v doc.Value, fits bool)
 	holds() int64 // bytes
 }
 
-// tally makes the aggregate's, empty. It sets grown where it comes to take much more though no group was added.
+// tally returns an empty tally for the aggregate. The tally sets grown when it takes much more memory though no group was
+// added.
 func (a *aggregate) tally(grown *bool) tally {
 	switch {
 	case a.column == nil:
 		return &rowTally{}
-	case a.distinct && !a.column.id: // of ids no two are equal
+	case a.distinct && !a.column.id: // ids are unique
 		return newDistinctTally(a.column, grown)
 	case a.name == "count":
 		return &countTally{column: a.column}
@@ -62,7 +63,7 @@ func (t *countTally) value(group int) (doc.Value, bool) {
 	return doc.IntValue(t.counts[group]), true
 }
 
-// intTally adds ints in 128 bits, so that only what it comes to has to fit an int, not what it comes by.
+// intTally adds ints in 128 bits, so that only the result has to fit an int, not each partial sum.
 type intTally struct {
 	column *column
 	mean   bool
@@ -109,7 +110,7 @@ func (t *intTally) value(group int) (doc.Value, bool) {
 // small reports whether the sum fits an int of 64 bits.
 func (s *intSum) small() bool { return s.hi == int64(s.lo)>>63 }
 
-// mean is the float nearest to the sum divided by the number of values.
+// mean returns the float nearest to the sum divided by the number of values.
 func (s *intSum) mean() float64 {
 	const exact = 1 << 53
 	if n := int64(s.lo); s.small() && n > -exact && n < exact && s.n < exact {

@@ -7,8 +7,8 @@ import (
 	"fenec/engine/doc"
 )
 
-// textKey is the beginning of the key that a collation makes for a document's text, or of the text where there
-// is none: a sort makes it once for each document and looks at the document again only where it does not tell.
+// textKey is a prefix of the collation key of a document's text, or of the text if there is no collation. A sort makes
+// it once for each document and reads the document again only if the prefix does not decide.
 type textKey struct {
 	prefix [30]byte
 	n      uint8
@@ -18,12 +18,12 @@ type textKey struct {
 type textState uint8
 
 const (
-	noText    textState = iota // the value is none
+	noText    textState = iota // the value is not a text
 	cutText                    // prefix is the key's first bytes
 	wholeText                  // prefix is the key
 )
 
-// textKeyOf is that of a value.
+// textKeyOf returns the textKey of a value.
 func textKeyOf(c collation.Collation, v doc.Value) (t textKey) {
 	if v.Kind != doc.Text {
 		return t
@@ -38,7 +38,7 @@ func textKeyOf(c collation.Collation, v doc.Value) (t textKey) {
 	return t
 }
 
-// compare orders two texts; known is false where that takes more than what was kept of them.
+// compare orders two texts. known is false if their prefixes do not decide.
 func (t *textKey) compare(u *textKey) (c int, known bool) {
 	if t.state == noText || u.state == noText {
 		return 0, false

@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// indexedRow is what finding a document through an index costs where visiting one in a scan costs 1.
+	// indexedRow is the cost of finding a document through an index, relative to visiting one in a scan.
 	indexedRow = 3
-	// idWindow is how many ids a walk to lower ids looks at first at a time, and maxWindowRows how many
-	// documents found in a window make the next one no larger.
+	// idWindow is the size in ids of the first window of a walk to lower ids. maxWindowRows is the number of
+	// documents in a window from which on the next one is not larger.
 	idWindow      = 256
 	maxWindowRows = 128
 )
 
-// choose picks the route that is likely to visit the least on the way to the first need rows.
+// choose picks the route that is likely to visit the fewest documents until need rows are found.
 func (p *picker) choose(f *frame, t Table, need int) {
 	w := &f.walk
 	w.sorts = !p.byID && !p.downID
 	total := t.Len()
-	// A scan of a range of ids is a scan all the same, of fewer documents.
+	// A scan of a range of ids is a scan of fewer documents.
 	base, across := &p.scan, total
 	matching := total
 	var narrow *route
@@ -71,8 +71,8 @@ func (p *picker) choose(f *frame, t Table, need int) {
 	w.route, w.test = best, best.test
 }
 
-// sortCost is what putting the first need of n documents in order costs: a comparison each, and the order
-// of those that are kept.
+// sortCost returns the cost of sorting the first need of n documents: a comparison for each, and sorting those that
+// are kept.
 func sortCost(n, need int) float64 {
 	few := float64(min(n, need))
 	return float64(n) + few*math.Log2(few+1)
@@ -83,7 +83,7 @@ func (f *frame) travel() {
 	w := &f.walk
 	r, t := w.route, w.table
 	if f.err != nil {
-		return // an index on the way was not built in time
+		return // the index of the route was not built in time
 	}
 	switch r.kind {
 	case byScan:
@@ -140,7 +140,7 @@ func (f *frame) visitRanged(d doc.Document) bool {
 	return d.ID() <= f.walk.last && f.visitDocument(d)
 }
 
-// gatherRange gathers the ids an index holds between a route's bounds, or under its members.
+// gatherRange collects the ids that an index holds between a route's bounds, or under its members.
 func (f *frame) gatherRange(r *route) {
 	x := f.walk.table.Sorted(r.on.name)
 	if len(r.probes) == 1 && r.probes[0].member {
@@ -157,8 +157,8 @@ func (f *frame) gatherRange(r *route) {
 	}
 }
 
-// descend visits the documents of ids first to last from the last to the first. A Table is read upward, so
-// it is read window by window, each below the one before and wider where ids are sparse.
+// descend visits the documents of ids first to last from the last to the first. A Table is read by ascending id, so
+// it is read window by window, each below the one before and wider if ids are sparse.
 func (f *frame) descend(first, last int64) {
 	w := &f.walk
 	last = f.highest(first, last)
@@ -184,10 +184,10 @@ func (f *frame) descend(first, last int64) {
 	}
 }
 
-// highest is the highest id in use from first to last; less than first where none is.
+// highest returns the highest id in use from first to last, or less than first if there is none.
 func (f *frame) highest(first, last int64) int64 {
 	w := &f.walk
-	// No id above last is in use, and where any is, one is at low or above.
+	// No id above last is in use. If any is in use, one is at low or above.
 	low, high := first, last
 	for low < high {
 		mid := low + (high-low)/2 + 1

@@ -1,6 +1,6 @@
 package query
 
-// truth is what a condition comes to: SQL's three values.
+// truth is the value of a condition: one of SQL's three.
 type truth uint8
 
 const (
@@ -19,7 +19,7 @@ func truthOf(b bool) truth {
 	return no
 }
 
-// not turns yes and no around and leaves unknown.
+// not swaps yes and no and leaves unknown.
 func (t truth) not() truth {
 	switch t {
 	case no:
@@ -30,7 +30,7 @@ func (t truth) not() truth {
 	return unknown
 }
 
-// allOf is the three-valued `and` of tests: no as soon as one is no.
+// allOf returns the three-valued `and` of tests: no as soon as one is no.
 func allOf(tests []testFunc) testFunc {
 	switch len(tests) {
 	case 1:
@@ -62,7 +62,7 @@ func allOf(tests []testFunc) testFunc {
 	}
 }
 
-// anyOf is the three-valued `or` of tests: yes as soon as one is yes.
+// anyOf returns the three-valued `or` of tests: yes as soon as one is yes.
 func anyOf(tests []testFunc) testFunc {
 	return func(f *frame) truth {
 		some := no
@@ -78,8 +78,8 @@ func anyOf(tests []testFunc) testFunc {
 	}
 }
 
-// everyOf is yes where every test is yes, and stops at the first that is not: what a row needs to be
-// among a statement's rows. It is nil for no tests.
+// everyOf returns a test that is yes if every test is yes, and stops at the first that is not. A row that
+// passes it is one of a statement's rows. It returns nil for no tests.
 func everyOf(tests []testFunc) testFunc {
 	switch len(tests) {
 	case 0:
@@ -110,11 +110,11 @@ const (
 // holds reports whether an outcome of Compare (-1, 0 or 1) is in the set.
 func (r relation) holds(outcome int) bool { return r>>uint(outcome+1)&1 == 1 }
 
-// flip is the relation with its sides exchanged.
+// flip returns the relation with its sides exchanged.
 func (r relation) flip() relation {
 	return r&equal | r&less<<2 | r&greater>>2
 }
 
-// equality reports whether the relation asks only for equal or not equal, which any two values answer;
+// equality reports whether the relation is equal or not equal, which is defined for any two values;
 // the others need values of one family.
 func (r relation) equality() bool { return r == equal || r == less|greater }

@@ -7,8 +7,7 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// living adds to the tests of a picker's routes that the row is there still. Collections without a ttl are tested for
-// nothing more.
+// living adds to the tests of a picker's routes that the row has not expired, if the collection has a ttl.
 func (p *picker) living(s *doc.Schema) {
 	ttl := s.TTL()
 	each := func(r *route) {
@@ -32,13 +31,13 @@ func (p *picker) living(s *doc.Schema) {
 	}
 }
 
-// gone are the bounds, in the order of the ttl's field, of the documents whose time is over.
+// gone returns the bounds, in the order of the ttl's field, of the documents that have expired.
 func (f *frame) gone(ttl *doc.Field) (lo, hi index.Bound) {
 	return aboveNull, index.Bound{Value: doc.TimestampValue(ttl.Deadline(f.now)), Inclusive: true}
 }
 
-// live counts the documents of t whose time is not over. Where the index that knows them is not built in time the frame has
-// an error, and the count is of all documents.
+// live counts the documents of t that have not expired. If the ttl's index is not built in time the frame has an error, and
+// the count is of all documents.
 func (f *frame) live(t Table) int {
 	ttl := t.Schema().TTL()
 	if ttl == nil || !f.ready(t, ttl.Name) {
@@ -47,7 +46,7 @@ func (f *frame) live(t Table) int {
 	return t.Len() - t.Sorted(ttl.Name).Count(f.gone(ttl))
 }
 
-// holds tells that t has a document of that id that is there still.
+// holds reports whether t has a document of that id that has not expired.
 func (f *frame) holds(t Table, id int64) bool {
 	d := t.Get(id)
 	if d == nil {
@@ -57,8 +56,8 @@ func (f *frame) holds(t Table, id int64) bool {
 	return ttl == nil || !ttl.Gone(d, f.now)
 }
 
-// dropGone deletes the documents of t that are gone, before what says so is dropped.
-func (f *frame) dropGone(w Writer, t Table) error {
+// dropExpired deletes the expired documents of t, before the ttl is dropped.
+func (f *frame) dropExpired(w Writer, t Table) error {
 	ttl := t.Schema().TTL()
 	if !f.ready(t, ttl.Name) {
 		return f.take()
@@ -77,7 +76,7 @@ func (f *frame) dropGone(w Writer, t Table) error {
 	return nil
 }
 
-// oneTTL refuses a ttl beside another of the schema. k is the index to be declared.
+// oneTTL fails if the schema already has a ttl. k is the index to be declared.
 func oneTTL(s *doc.Schema, k doc.IndexKind, kind fail.Kind, pos syntax.Pos) error {
 	if ttl := s.TTL(); ttl != nil && k == doc.IndexTTL {
 		return errorAt(kind, pos, "%s has %s on %s, and a collection has one ttl at most", s.Name, ttl.Index, ttl.Name)

@@ -9,7 +9,7 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// probe is a term that compares a column with a constant: what an index may answer instead of a test.
+// probe is a term that compares a column with a constant. An index may replace its test.
 type probe struct {
 	column  *column
 	rel     relation // of a comparison
@@ -22,13 +22,13 @@ type probe struct {
 // ranged reports whether the rows that pass the probe lie between two bounds of a sorted index.
 func (p *probe) ranged() bool { return p.isNull || p.notNull || !p.member && p.rel != less|greater }
 
-// approximate reports whether a sorted index finds more than the rows that pass the probe: texts are equal by
-// bytes, and a collation holds others equal too.
+// approximate reports whether a sorted index finds more than the rows that pass the probe: equality of texts is by
+// bytes, and under a collation other texts are equal too.
 func (p *probe) approximate() bool {
 	return p.column.collate != collation.None && (p.member || p.rel == equal)
 }
 
-// bounds are those of a ranged probe.
+// bounds returns the bounds of a ranged probe.
 func (p *probe) bounds(f *frame) (lo, hi index.Bound, none bool) {
 	switch {
 	case p.isNull:
@@ -44,12 +44,12 @@ func (p *probe) bounds(f *frame) (lo, hi index.Bound, none bool) {
 // term is one member of a statement's and chain.
 type term struct {
 	test  testFunc
-	probe *probe      // nil where no index could answer it
-	expr  syntax.Expr // nil of a required lookup
+	probe *probe      // nil if no index could answer it
+	expr  syntax.Expr // nil for a required lookup
 }
 
-// where compiles a condition to the terms a row must pass, those that compare a column with constants
-// first.
+// where compiles a condition to the terms that a row must pass. Those that compare a column with constants
+// are first.
 func (c *compiler) where(e syntax.Expr) ([]term, error) {
 	if e == nil {
 		return nil, nil

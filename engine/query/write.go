@@ -6,7 +6,7 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// writer is s for writing, with the collection to be written.
+// writer returns s as a Writer, and the collection to be written.
 func writer(s Reader, name string) (Writer, Table, error) {
 	w, ok := s.(Writer)
 	if !ok {
@@ -16,7 +16,7 @@ func writer(s Reader, name string) (Writer, Table, error) {
 	return w, t, err
 }
 
-// pause looks at the context before the nth step of what the frame is doing, now and then.
+// pause is called before the nth step of what the frame is doing, and checks the context at some of them.
 func (f *frame) pause(n int) error {
 	if n&(f.every-1) == f.every-1 {
 		f.done = n
@@ -27,10 +27,10 @@ func (f *frame) pause(n int) error {
 	return nil
 }
 
-// write says that documents of that collection are about to be written.
+// write records that documents of that collection are about to be written.
 func (f *frame) write(collection string) { f.doing, f.into = atWrite, collection }
 
-// wrote ends a statement that wrote n documents, which it answers where it returns them.
+// wrote ends a statement that wrote n documents, and returns them if it has a returning.
 func (f *frame) wrote(w Writer, n int, returning *projection) (Result, error) {
 	if err := w.EndStatement(f.ctx); err != nil {
 		return Result{}, err
@@ -43,7 +43,7 @@ func (f *frame) wrote(w Writer, n int, returning *projection) (Result, error) {
 	return r, nil
 }
 
-// show appends f.doc, which was written or is deleted, to the answer.
+// show appends f.doc, which was written or deleted, to the answer.
 func (f *frame) show(returning *projection) error {
 	returning.appendRow(f)
 	f.rows++
@@ -51,8 +51,8 @@ func (f *frame) show(returning *projection) error {
 	return f.take()
 }
 
-// changer is what set and del share: the rows they pick, what must hold of their number and what they
-// answer.
+// changer is what set and del share: the rows they pick, the number of rows they require and what they
+// return.
 type changer struct {
 	collection string
 	pick       *picker
@@ -79,7 +79,7 @@ func (c *compiler) changer(name syntax.Name, where syntax.Expr, order []syntax.O
 	return ch, err
 }
 
-// rows gathers the ids to be written, all of them before the first write.
+// rows collects all ids to be written before the first write.
 func (ch *changer) rows(f *frame, t Table) error {
 	want, err := ch.require.value(f, -1)
 	if err != nil {
@@ -91,7 +91,7 @@ func (ch *changer) rows(f *frame, t Table) error {
 	return ch.require.met(want, len(f.picked))
 }
 
-// met refuses another number of rows than is wanted; a negative want is for any.
+// met fails if found is not the wanted number of rows. A negative want accepts any.
 func (b *bound) met(want, found int) error {
 	if want < 0 || found == want {
 		return nil
@@ -104,7 +104,7 @@ func pickRow(f *frame) bool {
 	return true
 }
 
-// change picks the rows and calls write for each of them. Where the statement answers rows, write leaves
+// change picks the rows and calls write for each of them. If the statement returns rows, write leaves
 // the one to be shown in f.doc.
 func (ch *changer) change(f *frame, s Reader, write func(f *frame, w Writer, t Table, id int64) error) (Result, error) {
 	w, t, err := writer(s, ch.collection)
@@ -149,16 +149,16 @@ func (c *compiler) set(st *syntax.Set) error {
 	return nil
 }
 
-// update is the items of a set: what they make of a document.
+// update is the compiled items of a set.
 type update struct {
 	schema  *doc.Schema
 	assigns []assignment
 	must    []*doc.Field
-	dropped []int // slots of fields that are no more
+	dropped []int // slots of dropped fields
 	pos     syntax.Pos
 }
 
-// update compiles the items of a set of documents of c.schema, which they read.
+// update compiles the items of a set. They read documents of c.schema.
 func (c *compiler) update(items []syntax.Item) (*update, error) {
 	u := &update{
 		schema: c.schema, assigns: make([]assignment, len(items)), must: required(c.schema), dropped: c.schema.Dropped(),
@@ -176,7 +176,7 @@ func (c *compiler) update(items []syntax.Item) (*update, error) {
 	return u, nil
 }
 
-// write changes the document of an id, and leaves it in f.doc.
+// write changes the document of an id and leaves it in f.doc.
 func (u *update) write(f *frame, w Writer, t Table, id int64) error {
 	f.doc = t.Get(id)
 	f.build.Reset(u.schema.Slots)
@@ -205,7 +205,7 @@ func (c *compiler) del(st *syntax.Delete) error {
 		if ch.returning == nil {
 			return w.Delete(ch.collection, id)
 		}
-		// The row is shown as it was: w may not keep the bytes of what it deletes.
+		// The row is copied before it is deleted: w may not keep its bytes.
 		f.record = append(f.record[:0], t.Get(id)...)
 		f.doc = f.record
 		return w.Delete(ch.collection, id)
