@@ -5,7 +5,7 @@ package doc
 // the elements of a list.
 func (t Type) Comparand(v Value, what string) (Value, error) {
 	switch {
-	case v.Kind == Null:
+	case v.Kind == Null, v.Kind == Int && t.numeric():
 		return v, nil
 	case t.numeric():
 		number := v.Number()

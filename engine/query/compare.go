@@ -195,8 +195,8 @@ func bindRelation(rel relation, col *column, constant node) func(*frame, *operan
 			o.null = true
 			return nil
 		}
-		if number := v.Number(); col.typ.Kind == doc.TypeTimestamp && !rel.equality() && fraction(number) {
-			o.value = number // of milliseconds
+		if col.typ.Kind == doc.TypeTimestamp && !rel.equality() && fraction(v.Number()) {
+			o.value = v.Number() // of milliseconds
 		} else {
 			var err error
 			if o.value, err = col.typ.Comparand(v, col.what); err != nil {
