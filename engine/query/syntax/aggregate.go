@@ -2,10 +2,10 @@ package syntax
 
 import "strings"
 
-// aggregates are the functions over rows.
+// aggregates are the names of the aggregate functions.
 var aggregates = [...]string{"count", "sum", "avg", "min", "max"}
 
-// String is the aggregate as it is written.
+// String returns the aggregate as it is written.
 func (x *Aggregate) String() string {
 	switch {
 	case x.Arg == nil:
@@ -33,7 +33,7 @@ func (p *parser) aggregate() (*Aggregate, error) {
 		p.advance()
 		return out, p.want(')', ") behind count(*")
 	}
-	if p.tok.is("distinct") && p.peek().kind == kindName { // before anything else it is a field
+	if p.tok.is("distinct") && p.peek().kind == kindName { // followed by anything else it is a field
 		if out.Name != "count" {
 			return nil, p.invalid(p.tok.pos, "%s takes every value; only count takes distinct", out.Name)
 		}
@@ -52,7 +52,7 @@ func (p *parser) aggregate() (*Aggregate, error) {
 	return out, p.want(')', ") behind the field, as an aggregate takes no expression")
 }
 
-// fieldName reads a name that may not go on as a path; who takes it is told so.
+// fieldName reads a name that must not continue as a path; who names the clause, for the error.
 func (p *parser) fieldName(wanted, who string) (Name, error) {
 	name, err := p.name(wanted)
 	if err == nil && p.tok.kind == '.' {
@@ -73,7 +73,7 @@ func (p *parser) groupKey() (*Name, error) {
 	return &name, err
 }
 
-// havingCondition reads a condition in which aggregates stand.
+// havingCondition reads a condition that may contain aggregates.
 func (p *parser) havingCondition() (Expr, error) {
 	p.having = true
 	x, err := p.expression("a condition behind having")
@@ -81,7 +81,7 @@ func (p *parser) havingCondition() (Expr, error) {
 	return x, err
 }
 
-// aggregateOf is the first aggregate among items, nil where there is none.
+// aggregateOf returns the first aggregate among items, or nil.
 func aggregateOf(items []SelectItem) *Aggregate {
 	for i := range items {
 		if a, ok := items[i].Expr.(*Aggregate); ok {
@@ -91,7 +91,7 @@ func aggregateOf(items []SelectItem) *Aggregate {
 	return nil
 }
 
-// noAggregate refuses an aggregate in the order of documents.
+// noAggregate fails on an aggregate in the order of documents.
 func (p *parser) noAggregate(order []OrderKey) error {
 	for _, k := range order {
 		if a, ok := k.Expr.(*Aggregate); ok {
@@ -101,8 +101,8 @@ func (p *parser) noAggregate(order []OrderKey) error {
 	return nil
 }
 
-// checkGrouped refuses a list that mixes groups with what a group has not one of, and the clauses of groups
-// where there are none.
+// checkGrouped fails on a select list that mixes aggregates with values that a group does not have one of, and
+// on clauses of groups if the get is not grouped.
 func (p *parser) checkGrouped(st *Get) error {
 	if !st.Grouped() {
 		if st.Having != nil {

@@ -35,7 +35,7 @@ func (st *RenameField) String() string {
 	return "alter collection " + st.Collection.Text + " rename field " + st.Field.Text + " to " + st.To.Text
 }
 
-// alter reads what stands behind the word.
+// alter reads the statement after the word.
 func (p *parser) alter() (Statement, error) {
 	if err := p.wantWord("collection", "collection behind alter"); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (p *parser) addField(c Name) (Statement, error) {
 	return st, nil
 }
 
-// newField reads the name a field gets.
+// newField reads the new name of a field.
 func (p *parser) newField() (Name, error) {
 	n, err := p.wholeField()
 	if err == nil {
@@ -105,7 +105,7 @@ func (p *parser) newField() (Name, error) {
 	return n, err
 }
 
-// wholeField reads a field's name, which no path follows.
+// wholeField reads the name of a field that is not the beginning of a path.
 func (p *parser) wholeField() (Name, error) {
 	n, err := p.name("a field's name")
 	if err == nil && p.tok.kind == '.' {

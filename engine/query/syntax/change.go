@@ -24,7 +24,7 @@ func (p *parser) returning() (*Returning, error) {
 	return &Returning{items}, nil
 }
 
-// setItems reads `{field: value, ...}` with an item at least.
+// setItems reads `{field: value, ...}` with at least one item.
 func (p *parser) setItems() ([]Item, error) {
 	if p.tok.kind != '{' {
 		return nil, p.unexpected("{ and the fields to set")

@@ -33,7 +33,7 @@ const (
 	getClauses    = levelClauses&^clauseRequired | groupClauses | searchClauses | clauseRequire
 	changeClauses = clauseWhere | clauseOrder | clauseLimit | clauseReturning | clauseRequire
 
-	// A count is a row of its own, not a page of rows.
+	// These do not fit a count, which has no rows.
 	clausesOfRows = clauseSelect | groupClauses | searchClauses | clauseOrder | clauseLimit | clauseOffset
 )
 
@@ -59,7 +59,7 @@ var clauseWords = [...]struct {
 	{"lookup", clauseLookup},
 }
 
-// apart are clauses that no statement has together.
+// apart are pairs of clauses that exclude each other.
 var apart = [...][2]clause{
 	{clauseCount, clausesOfRows},
 	{groupClauses | clauseLookup, searchClauses},
@@ -68,7 +68,7 @@ var apart = [...][2]clause{
 	{clauseRerank, clauseFuse},
 }
 
-// clauses is what was read behind a collection's name.
+// clauses are the clauses read after a collection's name.
 type clauses struct {
 	given     clause
 	selected  []SelectItem
@@ -88,13 +88,13 @@ type clauses struct {
 	require   Expr
 }
 
-// rest is how a statement could go on where its last clause ended.
+// rest is how a statement could continue after its last clause.
 type rest struct {
 	given, allowed clause
-	more           string // how that clause itself could
+	more           string // how that clause itself could continue
 }
 
-// wanted lists it for the sentence that refuses what stands there; end is what the statement ends with.
+// wanted lists the possible continuations, for the error about another one; end is what ends the statement.
 func (r rest) wanted(end string) string {
 	out := r.more
 	left := r.allowed &^ r.given
@@ -117,8 +117,8 @@ func (r rest) wanted(end string) string {
 	return out[:len(out)-2] + " or " + end
 }
 
-// clauses reads those of the allowed clauses that follow, in any order, into c. It leaves a lookup, behind
-// which clauses are another's, where it stands.
+// clauses reads those of the allowed clauses that follow, in any order, into c. It stops before a lookup,
+// after which clauses belong to the lookup.
 func (p *parser) clauses(c *clauses, allowed clause) error {
 	p.rest = rest{given: c.given, allowed: allowed}
 	for {
@@ -142,7 +142,7 @@ func (p *parser) clauses(c *clauses, allowed clause) error {
 	}
 }
 
-// clauseHere is the allowed clause whose word is the current token.
+// clauseHere returns the allowed clause whose word is the current token.
 func (p *parser) clauseHere(allowed clause) (string, clause) {
 	if p.tok.kind != kindName {
 		return "", 0
@@ -155,7 +155,7 @@ func (p *parser) clauseHere(allowed clause) (string, clause) {
 	return "", 0
 }
 
-// clause reads what follows the word of a clause, which stands at at.
+// clause reads what follows the word of a clause, whose place is at.
 func (p *parser) clause(c *clauses, bit clause, at Pos) (err error) {
 	p.rest.more = ""
 	switch bit {
@@ -200,7 +200,7 @@ func (p *parser) clause(c *clauses, bit clause, at Pos) (err error) {
 	return err
 }
 
-// moreItems says how a list of items could go on.
+// moreItems returns how a list of items could continue.
 func moreItems(items []SelectItem) string {
 	if items == nil {
 		return ""
@@ -208,7 +208,7 @@ func moreItems(items []SelectItem) string {
 	return "as, an operator, a comma, "
 }
 
-// fromWanted is what is wanted behind the items of a leading select.
+// fromWanted returns what is expected after the items of a leading select.
 func fromWanted(items []SelectItem) string {
 	if items == nil {
 		return "from"
@@ -216,10 +216,10 @@ func fromWanted(items []SelectItem) string {
 	return "as, an operator, a comma or from"
 }
 
-// get reads `C clauses`, behind get.
+// get reads `C clauses`, after get.
 func (p *parser) get() (*Get, error) { return p.getWith(&clauses{}) }
 
-// selectFrom reads `items from C clauses`, behind select.
+// selectFrom reads `items from C clauses`, after select.
 func (p *parser) selectFrom() (*Get, error) {
 	c := clauses{given: clauseSelect}
 	var err error
@@ -258,7 +258,7 @@ func (p *parser) getWith(c *clauses) (*Get, error) {
 	return st, p.checkGrouped(st)
 }
 
-// selectItems reads `*`, which is nil, or a list of items no two of which have one key.
+// selectItems reads `*`, which is nil, or a list of items with distinct keys.
 func (p *parser) selectItems() ([]SelectItem, error) {
 	if p.tok.kind == '*' {
 		p.advance()
@@ -291,7 +291,7 @@ func (p *parser) selectItems() ([]SelectItem, error) {
 const (
 	// maxSelected bounds a select list, each of whose keys is compared with all others.
 	maxSelected = 1024
-	// maxOrdered bounds the keys of an order likewise, of which a sort keeps something for each row.
+	// maxOrdered bounds the keys of an order likewise. A sort stores something for each of them and each row.
 	maxOrdered = maxSelected
 )
 
@@ -329,10 +329,10 @@ func (p *parser) selectItem() (SelectItem, error) {
 	return item, p.unexpected("a name behind as")
 }
 
-// orderKeys reads `[by] path [collate C] [asc|desc], ...`, no two keys of which are one path under one collation: the
-// second could only compare what the first found equal.
+// orderKeys reads `[by] path [collate C] [asc|desc], ...`, whose keys have distinct paths or collations: a
+// repeated key would only compare values that are equal.
 func (p *parser) orderKeys() ([]OrderKey, error) {
-	// `by` before a name is SQL's word; before anything else it is a field.
+	// `by` followed by a name is SQL's word; followed by anything else it is a field.
 	if p.tok.is("by") && p.peek().kind == kindName {
 		p.advance()
 	}
@@ -372,7 +372,7 @@ func (p *parser) orderKeys() ([]OrderKey, error) {
 	}
 }
 
-// orderKey reads what an order has before its direction: a path, or an aggregate of a grouped answer.
+// orderKey reads the expression of an order's key: a path, or an aggregate in a grouped get.
 func (p *parser) orderKey() (OrderKey, error) {
 	if p.atAggregate() {
 		a, err := p.aggregate()
@@ -382,7 +382,7 @@ func (p *parser) orderKey() (OrderKey, error) {
 	return OrderKey{Expr: p.paths.one(path)}, err
 }
 
-// bound reads the whole number, least at least, or the parameter of a limit and the like.
+// bound reads a whole number, at least least, or a parameter, as of a limit.
 func (p *parser) bound(of string, least int64) (Expr, error) {
 	switch p.tok.kind {
 	case kindParam:

@@ -15,16 +15,16 @@ const (
 )
 
 // A node's height is how many levels of parentheses and operators nest in it, 0 for a field or a
-// constant. With the levels around it that is its depth, which MaxDepth bounds: for the parser's
-// own stack and for everyone who walks a tree.
+// constant. Together with the levels around it that is its depth. MaxDepth bounds it to bound the
+// stack of the parser and of any code that walks a tree.
 
-// expression reads one expression; what names it where none begins.
+// expression reads one expression; what names it in the error if none begins.
 func (p *parser) expression(what string) (Expr, error) {
 	x, _, err := p.binary(bindNone, what)
 	return x, err
 }
 
-// binary reads an operand and the operators behind it that bind tighter than min.
+// binary reads an operand and the operators after it that bind tighter than min.
 func (p *parser) binary(min int, what string) (Expr, int, error) {
 	x, height, err := p.operand(min, what)
 	if err != nil {
@@ -49,7 +49,7 @@ func (p *parser) binary(min int, what string) (Expr, int, error) {
 	}
 }
 
-// operator is the operator that the current token is or begins, and how it binds: bindNone where
+// operator returns the operator that the current token is or begins, and how it binds: bindNone if
 // the expression ends here. `is` is IsNull, and `not in` is Not.
 func (p *parser) operator() (Op, int) {
 	switch p.tok.kind {
@@ -113,7 +113,7 @@ func (p *parser) enter(height int) error {
 
 func (p *parser) leave() { p.depth-- }
 
-// chain reads the terms behind x that the same operator joins: one level however many they are.
+// chain reads the terms after x that are joined by the same operator. They are one level, however many they are.
 func (p *parser) chain(op Op, bind int, x Expr, height int) (Expr, int, error) {
 	logic := &Logic{Op: op, Pos: p.tok.pos}
 	logic.add(x)
@@ -135,8 +135,8 @@ func (p *parser) chain(op Op, bind int, x Expr, height int) (Expr, int, error) {
 	}
 }
 
-// add appends a term. What joins its terms as l does is joined into it, parentheses or not: the
-// planner then sees every condition of a filter, and the meaning is the same.
+// add appends a term. The terms of a Logic of the same operator are appended one by one, even if it was in
+// parentheses: the meaning is the same, and the planner then sees every condition of a filter.
 func (l *Logic) add(term Expr) {
 	if same, ok := term.(*Logic); ok && same.Op == l.Op {
 		l.Terms = append(l.Terms, same.Terms...)
@@ -202,7 +202,7 @@ func (p *parser) compared(op Op, x Expr, at Pos) (Expr, int, error) {
 	return &Binary{Op: op, X: x, Y: y, Pos: at}, h, nil
 }
 
-// notNull refuses a literal null beside a comparison, which could never be true.
+// notNull fails if an operand of a comparison is a literal null: it could never be true.
 func (p *parser) notNull(op Op, x Expr) error {
 	l, ok := x.(*Literal)
 	if !ok || l.Value.Kind != doc.Null {
@@ -233,7 +233,7 @@ func (p *parser) isNull(x Expr, at Pos) (Expr, error) {
 	return &Unary{Op: op, X: x, Pos: at}, p.wantWord("null", wanted)
 }
 
-// notIn reads what in takes behind not in.
+// notIn reads the operand of in after not in.
 func (p *parser) notIn(x Expr, height int, at Pos) (Expr, int, error) {
 	if err := p.enter(height); err != nil {
 		return nil, 0, err
@@ -247,7 +247,7 @@ func (p *parser) notIn(x Expr, height int, at Pos) (Expr, int, error) {
 	return &Unary{Op: Not, X: in, Pos: at}, max(height, h) + 1, nil
 }
 
-// in reads the list, parameter or inner get behind in.
+// in reads the list, parameter or inner get after in.
 func (p *parser) in(x Expr, at Pos) (Expr, int, error) {
 	const wanted = "a list [a, b], a parameter or (get ...) behind in"
 	var y Expr

@@ -1,6 +1,6 @@
 package syntax
 
-// hints answer the words that other languages have for what FenecQL says otherwise.
+// hints map words of other languages to their equivalent in FenecQL.
 var hints = [...]struct{ word, hint string }{
 	{"delete", "documents are deleted by del"},
 	{"remove", "documents are deleted by del"},
@@ -19,7 +19,7 @@ var hints = [...]struct{ word, hint string }{
 	{"nulls", "null comes first ascending and last descending"},
 }
 
-// hint is what to say about the token behind an error, with what parts it from the error.
+// hint returns the hint for the token at which an error occurred, with its separator from the error.
 func hint(t *token) string {
 	for i := range hints {
 		if t.is(hints[i].word) {

@@ -10,7 +10,7 @@ import (
 
 const indexNames = "an index (@hash, @unique, @sorted, @ttl, @text, @hnsw or @inverted)"
 
-// index reads `@name` and what stands in parentheses behind it.
+// index reads `@name` and the options in parentheses after it.
 func (p *parser) index() (x doc.Index, err error) {
 	if err := p.want('@', indexNames); err != nil {
 		return x, err
@@ -41,7 +41,7 @@ func (p *parser) index() (x doc.Index, err error) {
 	return x, err
 }
 
-// options reads `(option, ...)` where a parenthesis stands. One reads an option and says which it is, empty where the
+// options reads `(option, ...)` if there is a parenthesis. one reads an option and returns its name, empty if the
 // current token begins none.
 func (p *parser) options(of, names string, one func() (string, error)) error {
 	if !p.takeKind('(') {
@@ -112,7 +112,7 @@ func (p *parser) hnswOption(o *doc.HNSWOptions) (name string, err error) {
 	return "", nil
 }
 
-// equals goes past the sign behind an option's name.
+// equals reads the = after an option's name.
 func (p *parser) equals(name string) error { return p.want('=', "= and a value behind "+name) }
 
 func (p *parser) optionInt(name string, least, most int) (int, error) {

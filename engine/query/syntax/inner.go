@@ -6,7 +6,7 @@ func (p *parser) innerGet() (Expr, int, error) {
 	if err := p.enter(0); err != nil {
 		return nil, 0, err
 	}
-	around := *p // what the inner statement has of its own is put back behind it
+	around := *p // state that the inner statement replaces, restored after it
 	p.deepest, p.having = p.depth, false
 	p.advance()
 	at := p.tok.pos

@@ -1,6 +1,7 @@
 package syntax
 
-// Inspect calls fn with x and every expression in it, those of an inner get's conditions too, outside in. x may be nil.
+// Inspect calls fn with x and every expression in it, including those of an inner get's conditions, outermost first. x may
+// be nil.
 func Inspect(x Expr, fn func(Expr)) {
 	if x == nil {
 		return

@@ -1,6 +1,6 @@
 package syntax
 
-// lookups reads the levels `lookup C on child [= parent] clauses` behind the clauses c of a get.
+// lookups reads the levels `lookup C on child [= parent] clauses` after the clauses c of a get.
 func (p *parser) lookups(c *clauses, top Name) ([]Lookup, error) {
 	var out []Lookup
 	for p.take("lookup") {
@@ -25,7 +25,7 @@ func (p *parser) lookups(c *clauses, top Name) ([]Lookup, error) {
 	return out, nil
 }
 
-// lookup reads one level behind its word. A count in it is the get's.
+// lookup reads one level after its word. A count in it belongs to the get.
 func (p *parser) lookup(of *clauses) (out Lookup, err error) {
 	if out.Collection, err = p.collection(); err != nil {
 		return out, err
@@ -63,7 +63,7 @@ func (p *parser) lookup(of *clauses) (out Lookup, err error) {
 	return out, p.noAggregate(c.order)
 }
 
-// checkLookups refuses what a chain of lookups does not go with.
+// checkLookups fails on clauses that a chain of lookups excludes.
 func (p *parser) checkLookups(st *Get) error {
 	for i := range st.Lookups {
 		l := &st.Lookups[i]

@@ -8,7 +8,7 @@ func (p *parser) items() ([]Item, error) {
 	return items, err
 }
 
-// pairs reads `{key: value, ...}`. Of a document the keys are fields and paths, of a value they are
+// pairs reads `{key: value, ...}`. The keys of a document are fields and paths, those of a value are
 // single keys.
 func (p *parser) pairs(document bool) ([]Item, int, error) {
 	p.advance()
@@ -43,8 +43,8 @@ func (p *parser) pairs(document bool) ([]Item, int, error) {
 	}
 }
 
-// key reads a name, a path of a document, or a text. A document's text is a path where it reads as
-// one, for no field's name has a dot in it.
+// key reads a name, a path of a document, or a text. In a document a text that reads as a path is one,
+// since no field's name has a dot in it.
 func (p *parser) key(document bool) (Path, error) {
 	switch {
 	case p.tok.kind == kindText:
@@ -84,19 +84,19 @@ func IsPath(s string) bool {
 	return true
 }
 
-// text is the path as it is written.
+// text returns the path as it is written.
 func (x *Path) text() string { return strings.Join(x.Parts, ".") }
 
-// fewKeys is up to how many keys are compared one by one.
+// fewKeys is the number of keys up to which they are compared one by one.
 const fewKeys = 12
 
-// keys tells which keys an object has so far. The zero value is ready.
+// keys is the set of keys of an object so far. The zero value is empty and ready to use.
 type keys struct {
-	// Each key, and as false each path that only leads to one; nil while there are few.
+	// true for each key, false for each prefix of one; nil while there are few.
 	seen map[string]bool
 }
 
-// add refuses key where items hold it already, or hold something that is inside it or around it.
+// add adds key. It fails if items hold it already, or hold something inside it or around it.
 func (k *keys) add(p *parser, items []Item, key *Path) error {
 	if len(items) < fewKeys {
 		for i := range items {
@@ -135,7 +135,7 @@ func (k *keys) note(key *Path) {
 	k.seen[whole] = true
 }
 
-// overlap reports whether one path begins with the other.
+// overlap reports whether one path is a prefix of the other.
 func overlap(a, b []string) bool {
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
@@ -145,7 +145,7 @@ func overlap(a, b []string) bool {
 	return true
 }
 
-// givenTwice refuses a key; other is the one it meets, or leads to one that it meets.
+// givenTwice returns the error for a key that conflicts with other, or with a key inside other.
 func (p *parser) givenTwice(key *Path, other string) error {
 	switch text := key.text(); {
 	case text == other && len(key.Parts) == 1:

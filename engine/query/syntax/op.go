@@ -7,7 +7,7 @@ var opNames = [...]string{
 	IsNull: "is null", IsNotNull: "is not null",
 }
 
-// operandOf says what is wanted behind an operator.
+// operandOf describes what is expected after each operator.
 var operandOf = func() (out [len(opNames)]string) {
 	for op, name := range opNames {
 		out[op] = "a value behind " + name
@@ -17,7 +17,7 @@ var operandOf = func() (out [len(opNames)]string) {
 	return out
 }()
 
-// String is the operator as it is written.
+// String returns the operator as it is written.
 func (op Op) String() string {
 	if int(op) < len(opNames) {
 		return opNames[op]

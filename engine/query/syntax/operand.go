@@ -7,8 +7,8 @@ import (
 	"fenec/engine/doc"
 )
 
-// operand reads what operators stand between, with the operators written before it. min is how
-// tightly the operator in front binds.
+// operand reads an operand with its prefix operators. min is how tightly the operator before it
+// binds.
 func (p *parser) operand(min int, what string) (Expr, int, error) {
 	switch p.tok.kind {
 	case kindName:
@@ -34,7 +34,7 @@ func (p *parser) operand(min int, what string) (Expr, int, error) {
 	return nil, 0, p.unexpected(what)
 }
 
-// parentheses reads `(expression)`, of which only the height remains.
+// parentheses reads `(expression)`. The tree has no node for it, only its height.
 func (p *parser) parentheses() (Expr, int, error) {
 	if err := p.enter(0); err != nil {
 		return nil, 0, err
@@ -48,7 +48,7 @@ func (p *parser) parentheses() (Expr, int, error) {
 	return x, height + 1, p.want(')', "an operator or )")
 }
 
-// negative reads the minus of a number, which is part of the constant, or of an operand.
+// negative reads a minus and what follows: a number, of whose constant it becomes part, or an operand.
 func (p *parser) negative() (Expr, int, error) {
 	at := p.tok.pos
 	if k := p.peek().kind; k == kindInt || k == kindNumber {
@@ -68,7 +68,7 @@ func (p *parser) negative() (Expr, int, error) {
 	return &Unary{Op: Neg, X: x, Pos: at}, height + 1, nil
 }
 
-// number reads the current token as a constant that stands at at.
+// number reads the current token as a constant whose place is at.
 func (p *parser) number(at Pos, negative bool) (Expr, error) {
 	v, err := p.numberValue(at, negative)
 	if err != nil {
@@ -94,7 +94,7 @@ func (p *parser) numberValue(at Pos, negative bool) (doc.Value, error) {
 	return v, nil
 }
 
-// plainDigits is a number without the _ between its digits and the zeros before them.
+// plainDigits returns a number without the _ between its digits and without leading zeros.
 func plainDigits(text string) string {
 	text = strings.ReplaceAll(text, "_", "")
 	for len(text) > 1 && text[0] == '0' && isDigit(text[1]) {
@@ -103,7 +103,7 @@ func plainDigits(text string) string {
 	return text
 }
 
-// integer is the current token as an int of 64 bits.
+// integer returns the current token as an int of 64 bits.
 func (p *parser) integer(negative bool) (int64, error) {
 	const most = 1<<63 - 1
 	limit := uint64(most)
@@ -134,8 +134,8 @@ func sign(negative bool) string {
 	return ""
 }
 
-// wordOperand reads a constant, not, case, a function or a path. The words that lead into an
-// operand are fields where none follows.
+// wordOperand reads a constant, not, case, a function or a path. The words that begin an
+// operand are fields if no operand follows.
 func (p *parser) wordOperand(min int, what string) (Expr, int, error) {
 	at := p.tok.pos
 	next := p.peek().kind
@@ -164,7 +164,7 @@ func (p *parser) wordOperand(min int, what string) (Expr, int, error) {
 	return p.paths.one(path), 0, nil
 }
 
-// constant is the value of true, false or null.
+// constant returns the value of true, false or null.
 func constant(t *token) (doc.Value, bool) {
 	switch {
 	case t.is("true"):
@@ -177,7 +177,7 @@ func constant(t *token) (doc.Value, bool) {
 	return doc.Value{}, false
 }
 
-// beginsOperand reports whether an operand may begin with the kind of token.
+// beginsOperand reports whether an operand may begin with a token of the kind.
 func beginsOperand(k kind) bool {
 	switch k {
 	case kindName, kindInt, kindNumber, kindText, kindParam, kindBad, '(', '[', '{', '-':
@@ -284,7 +284,7 @@ func (p *parser) list() (Expr, int, error) {
 	return out, height + 1, nil
 }
 
-// nest goes into a list or object, which is a level of the expression too.
+// nest enters a list or object, which is a level of the expression too.
 func (p *parser) nest() error {
 	if p.nesting++; p.nesting > MaxNesting {
 		return p.invalid(p.tok.pos, "lists and objects nest at most %d levels", MaxNesting)
@@ -297,7 +297,7 @@ func (p *parser) unnest() {
 	p.leave()
 }
 
-// expressions reads values parted by commas up to the closing token.
+// expressions reads values separated by commas up to the closing token.
 func (p *parser) expressions(closing kind, first, next string) ([]Expr, int, error) {
 	height := 0
 	if p.takeKind(closing) {
@@ -335,7 +335,7 @@ func (p *parser) object() (Expr, int, error) {
 	return out, height + 1, nil
 }
 
-// functions are those there are, with the arguments they take; most < 0 is any number.
+// functions are the functions of the language with the number of their arguments; most < 0 is any number.
 var functions = [...]struct {
 	name        string
 	least, most int
@@ -403,7 +403,7 @@ func arguments(n int) string {
 	return strconv.Itoa(n) + " arguments"
 }
 
-// noFunction refuses the current name before a parenthesis.
+// noFunction returns the error for the current name, an unknown function.
 func (p *parser) noFunction() error {
 	name := strings.ToLower(p.tok.text)
 	switch {

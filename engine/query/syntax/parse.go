@@ -8,27 +8,27 @@ import (
 	"fenec/engine/fail"
 )
 
-// Ceilings of a statement. Past one the statement is refused, never cut.
+// Limits of a statement. A statement that exceeds one is refused, never truncated.
 const (
 	// MaxDepth is how deep parentheses and operators nest in an expression. A flat chain of
-	// `and` or `or` is one level; a comparison belongs to the level it stands in.
+	// `and` or `or` is one level; a comparison belongs to the level around it.
 	MaxDepth = 512
 	// MaxNesting is how deep lists and objects nest in a value.
 	MaxNesting = doc.MaxNesting
 	// MaxLookups is how many levels a chain of lookups has.
 	MaxLookups = 8
-	// MaxPath is how many parts a path has: a field, and as many keys below it as its value nests.
+	// MaxPath is how many parts a path has: a field, and as many keys below it as values may nest.
 	MaxPath = 1 + doc.MaxNesting
 )
 
-// Parse reads one statement, which a `;` may end.
+// Parse reads one statement, which may end with a `;`.
 func Parse(text string) (Statement, error) { return ParseCounted(text, nil) }
 
-// tokensCounted is how many tokens, a power of two, are read between two counts of them.
+// tokensCounted is how many tokens, a power of two, are read between two calls of count.
 const tokensCounted = 1 << 12
 
-// ParseCounted is Parse that tells count how many tokens more have been read, before what the tree takes for them becomes
-// much. An error of count ends the reading.
+// ParseCounted is Parse that calls count with the number of tokens read since its last call, before their part of the tree
+// takes much memory. It fails if count fails.
 func ParseCounted(text string, count func(tokens int) error) (Statement, error) {
 	p := newParser(text)
 	p.count = count
@@ -39,11 +39,11 @@ func ParseCounted(text string, count func(tokens int) error) (Statement, error) 
 	return st, nil
 }
 
-// ParseCondition reads text that is one condition and nothing else. Parameters are refused, for
-// there is no statement whose parameters they could be.
+// ParseCondition reads text that is one condition and nothing else. Parameters are refused, since
+// there is no statement that they could belong to.
 func ParseCondition(text string) (Expr, error) { return parseCondition(text, false) }
 
-// ParseHaving is ParseCondition for a condition of groups, in which aggregates stand.
+// ParseHaving is ParseCondition for a condition on groups, which may contain aggregates.
 func ParseHaving(text string) (Expr, error) { return parseCondition(text, true) }
 
 func parseCondition(text string, having bool) (Expr, error) {
@@ -59,23 +59,23 @@ func parseCondition(text string, having bool) (Expr, error) {
 	return x, nil
 }
 
-// parser holds one token, and the one behind it where that was asked for.
+// parser holds one token, and the one after it if it was peeked at.
 type parser struct {
-	scan     scanner
-	tok      token
-	behind   token
-	peeked   bool
-	depth    int // levels of the expression around tok
-	deepest  int // the greatest depth that a level of the innermost get reached
-	nesting  int // lists and objects around tok
-	width    int // how many keys the last object had, for the next one
-	noParams bool
-	having   bool                   // the condition is one of groups, where aggregates stand
-	tokens   int                    // read
-	count    func(tokens int) error // nil where nobody counts them
-	rest     rest                   // for the sentence that refuses what follows the statement
+	scan      scanner
+	tok       token
+	following token
+	peeked    bool
+	depth     int // levels of the expression around tok
+	deepest   int // the greatest depth of a level in the innermost get
+	nesting   int // lists and objects around tok
+	width     int // how many keys the last object had, to size the next one
+	noParams  bool
+	having    bool                   // the condition is on groups and may contain aggregates
+	tokens    int                    // read
+	count     func(tokens int) error // nil if they are not counted
+	rest      rest                   // for the error about what follows the statement
 
-	// Nodes that a statement has many of are made in slabs, to spare the collector.
+	// Frequent nodes are allocated in slabs, to reduce the number of objects.
 	literals slab[Literal]
 	paths    slab[Path]
 	parts    slab[string]
@@ -87,7 +87,7 @@ func newParser(text string) *parser {
 	return p
 }
 
-// advance goes on to the next token.
+// advance reads the next token.
 func (p *parser) advance() {
 	if p.tokens++; p.tokens&(tokensCounted-1) == 0 && p.count != nil {
 		if err := p.count(tokensCounted); err != nil {
@@ -96,21 +96,21 @@ func (p *parser) advance() {
 		}
 	}
 	if p.peeked {
-		p.tok, p.peeked = p.behind, false
+		p.tok, p.peeked = p.following, false
 		return
 	}
 	p.tok = p.scan.next()
 }
 
-// peek is the token behind the current one.
+// peek returns the token after the current one.
 func (p *parser) peek() *token {
 	if !p.peeked {
-		p.behind, p.peeked = p.scan.next(), true
+		p.following, p.peeked = p.scan.next(), true
 	}
-	return &p.behind
+	return &p.following
 }
 
-// take goes past the keyword where it stands.
+// take skips the keyword if it is the current token, and reports whether it was.
 func (p *parser) take(keyword string) bool {
 	if p.tok.is(keyword) {
 		p.advance()
@@ -119,7 +119,7 @@ func (p *parser) take(keyword string) bool {
 	return false
 }
 
-// takeKind goes past a token of the kind where one stands.
+// takeKind skips the current token if it is of the kind, and reports whether it was.
 func (p *parser) takeKind(k kind) bool {
 	if p.tok.kind == k {
 		p.advance()
@@ -128,7 +128,7 @@ func (p *parser) takeKind(k kind) bool {
 	return false
 }
 
-// want goes past punctuation that has to stand here; wanted names it, and what else could stand.
+// want skips punctuation and fails if another token is here; wanted names what may be here.
 func (p *parser) want(k kind, wanted string) error {
 	if p.takeKind(k) {
 		return nil
@@ -136,7 +136,7 @@ func (p *parser) want(k kind, wanted string) error {
 	return p.unexpected(wanted)
 }
 
-// wantWord goes past a keyword that has to stand here.
+// wantWord skips a keyword and fails if another token is here.
 func (p *parser) wantWord(keyword, wanted string) error {
 	if p.take(keyword) {
 		return nil
@@ -144,7 +144,7 @@ func (p *parser) wantWord(keyword, wanted string) error {
 	return p.unexpected(wanted)
 }
 
-// unexpected says what was wanted where the current token stands.
+// unexpected returns the error for the current token; wanted is what was expected instead.
 func (p *parser) unexpected(wanted string) error {
 	if p.tok.kind == kindBad {
 		return p.scan.err
@@ -152,12 +152,12 @@ func (p *parser) unexpected(wanted string) error {
 	return p.invalid(p.tok.pos, "expected %s, found %s%s", wanted, &p.tok, hint(&p.tok))
 }
 
-// invalid refuses what is no FenecQL.
+// invalid returns an error of kind fail.Invalid at a place.
 func (p *parser) invalid(at Pos, format string, args ...any) error {
 	return fail.At(fail.Invalid, at.Line, at.Column, format, args...)
 }
 
-// name reads a name; what says whose.
+// name reads a name; what describes it in the error.
 func (p *parser) name(what string) (Name, error) {
 	if p.tok.kind != kindName {
 		return Name{}, p.unexpected(what)
@@ -167,7 +167,7 @@ func (p *parser) name(what string) (Name, error) {
 	return n, nil
 }
 
-// path reads a name and the names behind dots.
+// path reads a name and the names after dots.
 func (p *parser) path(what string) (Path, error) {
 	if p.tok.kind != kindName {
 		return Path{}, p.unexpected(what)
@@ -202,10 +202,10 @@ func (p *parser) text() doc.Value {
 	return doc.Value{Kind: doc.Text, B: appendText(make([]byte, 0, len(t)), t)}
 }
 
-// bytesOf is s as bytes that nobody may write to: values in a tree are only read.
+// bytesOf returns the bytes of s without a copy. They must not be written to: values in a tree are only read.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
-// paramNumber is the N of a scanned $N.
+// paramNumber returns the N of a scanned $N.
 func paramNumber(text string) int {
 	n := 0
 	for _, c := range []byte(text[1:]) {
@@ -224,15 +224,15 @@ func (p *parser) param() (*Param, error) {
 	return x, nil
 }
 
-// slab hands out values from shared blocks that grow with the statement.
+// slab allocates values from shared blocks that grow with the statement.
 type slab[T any] struct{ free []T }
 
 const slabLength = 64
 
-// one is a pointer to a place holding v.
+// one returns a pointer to a copy of v.
 func (s *slab[T]) one(v T) *T { return &s.list(v)[0] }
 
-// list is a slice of the one element v, without room behind it.
+// list returns a slice of the one element v, without spare capacity.
 func (s *slab[T]) list(v T) []T {
 	if len(s.free) == cap(s.free) {
 		s.free = make([]T, 0, min(max(2*cap(s.free), 2), slabLength))
@@ -242,7 +242,7 @@ func (s *slab[T]) list(v T) []T {
 	return s.free[n : n+1 : n+1]
 }
 
-// joinAnd lists names for a sentence: a, b and c.
+// joinAnd lists names for a message: a, b and c.
 func joinAnd(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " and " + words[last]

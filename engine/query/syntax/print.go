@@ -92,7 +92,7 @@ func (st *Get) String() string {
 	}
 	b = appendClause(b, " where ", st.Where)
 	if st.Group != nil {
-		b = append(append(b, behindBy(" group ", st.Group.Text)...), st.Group.Text...)
+		b = append(append(b, withBy(" group ", st.Group.Text)...), st.Group.Text...)
 	}
 	b = appendClause(b, " having ", st.Having)
 	b = st.appendSearch(b)
@@ -147,7 +147,7 @@ func (st *Compact) String() string {
 
 func (st *Explain) String() string { return "explain " + st.Get.String() }
 
-// comma parts the elements of a list.
+// comma appends the separator before element i of a list.
 func comma(b []byte, i int) []byte {
 	if i == 0 {
 		return b
@@ -176,7 +176,7 @@ func appendSelect(b []byte, items []SelectItem) []byte {
 	return b
 }
 
-// outputKey is the key of an item without as.
+// outputKey returns the key of an item without as.
 func outputKey(x Expr) string {
 	switch x := x.(type) {
 	case *Path:
@@ -193,7 +193,7 @@ func appendOrder(b []byte, order []OrderKey) []byte {
 	for i, key := range order {
 		text := keyText(key.Expr)
 		if i == 0 {
-			b = append(b, behindBy(" order ", text)...)
+			b = append(b, withBy(" order ", text)...)
 		}
 		b = appendCollate(append(comma(b, i), text...), key.Collate)
 		if key.Desc {
@@ -203,7 +203,7 @@ func appendOrder(b []byte, order []OrderKey) []byte {
 	return b
 }
 
-// keyText is a key of an order as it is written.
+// keyText returns a key of an order as it is written.
 func keyText(x Expr) string {
 	if path, ok := x.(*Path); ok {
 		return path.text()
@@ -211,8 +211,8 @@ func keyText(x Expr) string {
 	return x.(*Aggregate).String()
 }
 
-// behindBy is the word of a clause, with a by behind it before a field of that name.
-func behindBy(clause, name string) string {
+// withBy returns the word of a clause, followed by a by if the field after it is called by.
+func withBy(clause, name string) string {
 	if word := (&token{kind: kindName, text: name}); word.is("by") {
 		return clause + "by "
 	}
@@ -221,7 +221,7 @@ func behindBy(clause, name string) string {
 
 func appendParam(b []byte, n int) []byte { return strconv.AppendInt(append(b, '$'), int64(n), 10) }
 
-// appendKey writes a key as a name where it is one.
+// appendKey writes a key as a name if it is one.
 func appendKey(b []byte, key string) []byte {
 	if isName(key) {
 		return append(b, key...)
@@ -243,7 +243,7 @@ func appendPairs(b []byte, items []Item) []byte {
 	return append(b, '}')
 }
 
-// bindOf is how tightly the operator at the root of x binds; what has none binds tightest.
+// bindOf returns how tightly the operator at the root of x binds; an expression without one binds tightest.
 func bindOf(x Expr) int {
 	switch x := x.(type) {
 	case *Logic:
@@ -271,8 +271,8 @@ func bindOf(x Expr) int {
 	return bindSign + 1
 }
 
-// appendExpr writes x where an operator that binds as tightly as least allows, in parentheses
-// where x binds looser.
+// appendExpr writes x as the operand of an operator that binds as tightly as least, in parentheses
+// if x binds looser.
 func appendExpr(b []byte, x Expr, least int) []byte {
 	bind := bindOf(x)
 	if bind < least {
@@ -319,7 +319,7 @@ func appendExpr(b []byte, x Expr, least int) []byte {
 	return b
 }
 
-// appendPath writes a path; the words that lead into an operand are in parentheses as fields.
+// appendPath writes a path. A field called like a word that begins an operand is in parentheses.
 func appendPath(b []byte, x *Path) []byte {
 	if len(x.Parts) == 1 {
 		if word := (&token{kind: kindName, text: x.Parts[0]}); word.anyOf("not", "case") {
@@ -341,7 +341,7 @@ func appendUnary(b []byte, x *Unary) []byte {
 	case Not:
 		b = append(b, "not "...)
 		if path, ok := x.X.(*Path); ok && len(path.Parts) == 1 {
-			// Behind not, a field called like one of these would read as an operator and not as the field.
+			// After not, a field called like one of these would read as an operator and not as the field.
 			if word := (&token{kind: kindName, text: path.Parts[0]}); word.anyOf("is", "in", "has", "and", "or") {
 				return append(append(append(b, '('), path.Parts[0]...), ')')
 			}
@@ -375,7 +375,7 @@ func appendCase(b []byte, x *Case) []byte {
 	return append(b, " end"...)
 }
 
-// appendLiteral writes a constant so that it is read as the same kind again.
+// appendLiteral writes a constant so that it parses to the same kind.
 func appendLiteral(b []byte, v doc.Value) []byte {
 	start := len(b)
 	switch v.Kind {

@@ -8,7 +8,7 @@ import (
 	"fenec/engine/fail"
 )
 
-// scanner cuts a statement into tokens. It stops for good at the first thing it cannot read.
+// scanner splits a statement into tokens. It stops for good at the first error.
 type scanner struct {
 	text string
 	off  int // of the next character to read
@@ -16,7 +16,7 @@ type scanner struct {
 	err error // why the last token is bad
 	bad token // that token
 
-	// The place of text[:placed], so that a place costs only the way from the last one.
+	// The place of text[:placed]. The next place is counted from there.
 	placed int
 	at     Pos
 }
@@ -25,7 +25,7 @@ func newScanner(text string) scanner {
 	return scanner{text: text, at: Pos{Line: 1, Column: 1}}
 }
 
-// place is the line and column of an offset that is not before the last one asked for.
+// place returns the line and column of an offset. Offsets must not decrease from call to call.
 func (s *scanner) place(off int) Pos {
 	between := s.text[s.placed:off]
 	if i := strings.LastIndexByte(between, '\n'); i >= 0 {
@@ -50,7 +50,7 @@ func (s *scanner) stop(err error) token {
 	return s.bad
 }
 
-// next is the next token; after the last one it is the end, or the bad token, again and again.
+// next returns the next token. After the last one it always returns the end, or the bad token.
 func (s *scanner) next() token {
 	if s.err != nil {
 		return s.bad
@@ -92,12 +92,12 @@ func (s *scanner) next() token {
 	return s.stray(start)
 }
 
-// token is the token from start to where the scanner stands.
+// token returns the token from start to the scanner's offset.
 func (s *scanner) token(k kind, start int) token {
 	return token{kind: k, text: s.text[start:s.off], pos: s.place(start)}
 }
 
-// stray refuses a character that begins nothing.
+// stray makes the bad token for a character that begins no token.
 func (s *scanner) stray(off int) token {
 	r, size := utf8.DecodeRuneInString(s.text[off:])
 	switch {
@@ -115,7 +115,7 @@ func (s *scanner) stray(off int) token {
 	return s.fail(off, "the character %U begins nothing in FenecQL", r)
 }
 
-// invalid refuses a byte that is not UTF-8.
+// invalid makes the bad token for a byte that is not UTF-8.
 func (s *scanner) invalid(off int) token {
 	return s.fail(off, "a statement is UTF-8 text, found the byte 0x%02x", s.text[off])
 }
@@ -135,7 +135,7 @@ func (s *scanner) blank() {
 				end = len(s.text) - s.off
 			}
 			if bad := invalidAt(s.text[s.off : s.off+end]); bad >= 0 {
-				s.off += bad // what follows is refused where it stands
+				s.off += bad // the next token is the error
 				return
 			}
 			s.off += end
@@ -151,7 +151,7 @@ func (s *scanner) name() token {
 	return s.token(kindName, start)
 }
 
-// nameEnd is the offset behind the name that begins at off, off itself where none does.
+// nameEnd returns the offset after the name that begins at off, or off if none does.
 func nameEnd(text string, off int) int {
 	start := off
 	for off < len(text) {
@@ -177,7 +177,7 @@ func isName(s string) bool { return s != "" && nameEnd(s, 0) == len(s) }
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 
-// number reads digits, a fraction and an exponent. A single _ may part two digits.
+// number reads digits, a fraction and an exponent. A single _ may separate two digits.
 func (s *scanner) number() token {
 	start, k := s.off, kindInt
 	if bad, ok := s.digits(); !ok {
@@ -207,7 +207,7 @@ func (s *scanner) number() token {
 	return s.token(k, start)
 }
 
-// digits reads one digit or more; where it cannot, it makes the bad token.
+// digits reads one digit or more. If there is none, it returns the bad token.
 func (s *scanner) digits() (token, bool) {
 	for {
 		if !isDigit(s.peek()) {
@@ -223,7 +223,7 @@ func (s *scanner) digits() (token, bool) {
 	}
 }
 
-// peek is the byte where the scanner stands, 0 at the end.
+// peek returns the byte at the scanner's offset, or 0 at the end.
 func (s *scanner) peek() byte {
 	if s.off < len(s.text) {
 		return s.text[s.off]
@@ -231,7 +231,7 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// glimpse names the character where the scanner stands, for an error.
+// glimpse names the character at the scanner's offset, for an error.
 func (s *scanner) glimpse() string {
 	if s.off == len(s.text) {
 		return "the end of the statement"

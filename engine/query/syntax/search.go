@@ -87,7 +87,7 @@ func (p *parser) fuse(at Pos) (*Fuse, error) {
 	}
 }
 
-// unused is the word of an option that may still be given.
+// unused returns the word of an option if it may still be given.
 func unused(may bool, word string) string {
 	if may {
 		return word
@@ -136,7 +136,7 @@ func (p *parser) numbers() (Expr, error) {
 	}
 }
 
-// checkSearch refuses what near, match, rerank and fuse do not go with.
+// checkSearch fails on clauses that near, match, rerank and fuse exclude.
 func (p *parser) checkSearch(st *Get) error {
 	word, at := st.search()
 	switch {
@@ -164,7 +164,7 @@ func (p *parser) checkSearch(st *Get) error {
 	return nil
 }
 
-// search is the first word of the clauses that score rows, with its place; empty where there is none.
+// search returns the first word of the clauses that score rows, with its place, or an empty word.
 func (st *Get) search() (string, Pos) {
 	switch {
 	case st.Near != nil:

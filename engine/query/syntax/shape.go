@@ -2,21 +2,21 @@ package syntax
 
 import "strings"
 
-// MaxShape is how many bytes a shape has at most; a longer one is cut and ends in "...".
+// MaxShape is the most bytes of a shape; a longer one is truncated and ends in "...".
 const MaxShape = 1024
 
-// maxShaped is how long a statement may be, in bytes of its canonical text, to be told from others by its shape.
+// maxShaped is the longest statement, in bytes of its canonical text, of which a shape is made.
 const maxShaped = 64 << 10
 
 const longShape = "a statement of more than 64 KiB"
 
-// hole stands for what a shape leaves out.
+// hole replaces what a shape leaves out.
 const hole = '?'
 
-// Shape is the canonical text of a statement with a ? for each literal and parameter, and one for a whole list or
-// object of nothing else, so that statements that differ in their values alone have one shape. The fields a statement
-// gives at its outermost level stay. No value gets into it: it is made of the text's tokens, of which every text, number
-// and parameter goes, quoted keys too, whatever the grammar makes of them.
+// Shape returns the canonical text of a statement with a ? for each literal and parameter, and one for a whole list or
+// object of nothing else, so that statements that differ only in their values have one shape. The fields that a statement
+// gives at its outermost level stay. It contains no value: it is made from the text's tokens, and every text, number and
+// parameter among them is left out, also quoted keys, whatever their role in the grammar.
 func Shape(st Statement) string {
 	text := st.String()
 	if len(text) > maxShaped {
@@ -35,7 +35,7 @@ func Shape(st Statement) string {
 // shaper writes a shape token by token.
 type shaper struct {
 	scanner scanner
-	from    int // where in the text what is not yet written begins
+	from    int // the offset in the text of what is not yet written
 	out     []byte
 	open    []bracket
 	last    token
@@ -46,11 +46,11 @@ type shaper struct {
 type bracket struct {
 	kind  kind
 	start int  // in the output
-	value bool // of an object: the colon of the current key is behind us
-	mixed bool // something in it is no literal and no parameter
+	value bool // of an object: the colon of the current key has been read
+	mixed bool // something in it is neither a literal nor a parameter
 }
 
-// next is the next token, the span of a ttl among them.
+// next returns the next token. The span of a ttl is one token.
 func (s *shaper) next() token {
 	if s.ttl && s.last.kind == '(' {
 		return s.scanner.span()
@@ -81,7 +81,8 @@ func (s *shaper) take(t *token) {
 	s.last = *t
 }
 
-// isValue tells a literal or a parameter. The words among them are names as keys, and part of an operator behind is.
+// isValue reports whether a token is a literal or a parameter. Words like null are names as keys, and part of an operator
+// after is.
 func (s *shaper) isValue(t *token) bool {
 	switch t.kind {
 	case kindInt, kindNumber, kindText, kindParam, kindSpan:
@@ -95,15 +96,15 @@ func (s *shaper) inKey() bool {
 	return n > 0 && s.open[n-1].kind == '{' && !s.open[n-1].value
 }
 
-// dropSign takes out the minus of a negative number, which stands directly before it; that of a subtraction has a
-// blank behind it.
+// dropSign removes the minus of a negative number, which is directly before it; that of a subtraction is followed by
+// a blank.
 func (s *shaper) dropSign(gap string) {
 	if n := len(s.out); gap == "" && s.last.kind == '-' && n > 0 {
 		s.out = s.out[:n-1]
 	}
 }
 
-// mark says of the innermost bracket what a token in it makes of it.
+// mark updates the innermost bracket for a token in it.
 func (s *shaper) mark(t *token) {
 	if len(s.open) == 0 {
 		return
@@ -120,7 +121,7 @@ func (s *shaper) mark(t *token) {
 	}
 }
 
-// close ends the innermost bracket. A list, or an object within something, that holds no more than values is one.
+// close ends the innermost bracket. A list, or an object inside another bracket, that holds only values is a value.
 func (s *shaper) close() {
 	b := s.open[len(s.open)-1]
 	s.open = s.open[:len(s.open)-1]

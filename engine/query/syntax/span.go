@@ -13,7 +13,7 @@ func (p *parser) span() (time.Duration, error) {
 	if p.tok.kind != '(' {
 		return 0, p.unexpected("( and " + spanNames + " behind @ttl")
 	}
-	p.tok = p.scan.span() // its letters stand where a number could have none
+	p.tok = p.scan.span() // a number could not contain its letters
 	at := p.tok
 	if at.kind != kindSpan {
 		return 0, p.unexpected(spanNames)
@@ -31,7 +31,7 @@ func (p *parser) span() (time.Duration, error) {
 	return span, p.want(')', ") behind the span of time")
 }
 
-// span is the word that begins with a digit, as the next token; any other token where none does.
+// span returns a word that begins with a digit as one token. Otherwise it is like next.
 func (s *scanner) span() token {
 	s.blank()
 	start := s.off

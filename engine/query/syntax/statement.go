@@ -98,7 +98,7 @@ func (p *parser) create() (Statement, error) {
 	return nil, p.unexpected("collection or index behind create")
 }
 
-// ifNotExists reads the three words where they stand.
+// ifNotExists reads the three words, if they are here.
 func (p *parser) ifNotExists() (bool, error) {
 	if !p.tok.is("if") || !p.peek().is("not") {
 		return false, nil
@@ -161,7 +161,7 @@ func (p *parser) field() (f FieldDef, err error) {
 	return f, nil
 }
 
-// notValue refuses a field's name that is a value.
+// notValue fails if a field's name is a literal.
 func (p *parser) notValue(n Name) error {
 	switch n.Text {
 	case "true", "false", "null":
@@ -170,7 +170,7 @@ func (p *parser) notValue(n Name) error {
 	return nil
 }
 
-// property reads one of the words behind a field's type; it is false where none stands.
+// property reads one of the words after a field's type. It returns false if there is none.
 func (p *parser) property(f *FieldDef) (known bool, err error) {
 	switch {
 	case p.tok.is("required") && f.Required:
@@ -216,7 +216,7 @@ func (p *parser) createIndex() (Statement, error) {
 	return st, err
 }
 
-// put reads `C {...}`, `C [{...}, ...]` or `C $1`, with an optional into where insert is set.
+// put reads `C {...}`, `C [{...}, ...]` or `C $1`, with an optional into if insert is set.
 func (p *parser) put(insert bool) (Statement, error) {
 	st := &Put{Insert: insert}
 	if insert && p.tok.is("into") && p.peek().kind == kindName {
@@ -282,7 +282,7 @@ func (p *parser) insertClauses(st *Put) (err error) {
 	return err
 }
 
-// rows reads the documents behind [.
+// rows reads the documents after [.
 func (p *parser) rows() ([]Object, error) {
 	out := []Object{}
 	if p.takeKind(']') {

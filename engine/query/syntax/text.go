@@ -63,7 +63,7 @@ func (s *scanner) jsonText() token {
 	return s.token(kindText, start)
 }
 
-// unclosed refuses a text without its closing quote, or the first byte in it that is not UTF-8.
+// unclosed makes the bad token for a text without a closing quote, or for the first byte in it that is not UTF-8.
 func (s *scanner) unclosed(start int) token {
 	if bad := invalidAt(s.text[start:]); bad >= 0 {
 		return s.invalid(start + bad)
@@ -71,7 +71,7 @@ func (s *scanner) unclosed(start int) token {
 	return s.fail(start, "the text that begins here has no closing %c", s.text[start])
 }
 
-// invalidAt is the offset of the first byte that is not UTF-8, -1 where all are.
+// invalidAt returns the offset of the first byte that is not UTF-8, or -1 if all are.
 func invalidAt(s string) int {
 	if utf8.ValidString(s) {
 		return -1
@@ -86,10 +86,10 @@ func invalidAt(s string) int {
 	return -1
 }
 
-// escape measures the escape at the head of s; why says what is wrong with it.
+// escape returns the size of the escape at the start of s; why is what is wrong with it.
 func escape(s string) (size int, why string) {
 	if len(s) < 2 {
-		return 1, "" // the text has no end, which is said instead
+		return 1, "" // the error is that the text has no end
 	}
 	if strings.IndexByte(`"\/bfnrt`, s[1]) >= 0 {
 		return 2, ""
@@ -110,7 +110,7 @@ func escape(s string) (size int, why string) {
 	return 0, `half of a surrogate pair is no character; write both halves`
 }
 
-// hex4 reads \uXXXX at the head of s.
+// hex4 reads \uXXXX at the start of s.
 func hex4(s string) (rune, bool) {
 	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
 		return 0, false
@@ -129,7 +129,7 @@ func hex4(s string) (rune, bool) {
 	return r, true
 }
 
-// appendText appends what a scanned text token says.
+// appendText appends the value of a scanned text token.
 func appendText(dst []byte, token string) []byte {
 	body := token[1 : len(token)-1]
 	if token[0] == '\'' {

@@ -57,7 +57,7 @@ func (t *token) anyOf(keywords ...string) bool {
 	return false
 }
 
-// shownLength is the most characters of a statement that an error repeats.
+// shownLength is the most characters of a statement that an error quotes.
 const shownLength = 32
 
 // String names the token in an error.
@@ -74,7 +74,7 @@ func (t *token) String() string {
 	}
 }
 
-// visible keeps what breaks a line, or shows nothing, out of an error.
+// visible replaces characters that break a line or are invisible by a blank.
 func visible(r rune) rune {
 	if unicode.IsPrint(r) {
 		return r
@@ -82,7 +82,7 @@ func visible(r rune) rune {
 	return ' '
 }
 
-// quote puts what a statement says between quotes, for an error.
+// quote quotes a part of a statement, for an error.
 func quote(s string) string {
 	s = strings.Map(visible, shorten(s))
 	if strings.Contains(s, `"`) {
@@ -91,7 +91,7 @@ func quote(s string) string {
 	return `"` + s + `"`
 }
 
-// shorten cuts what an error repeats to a readable length.
+// shorten truncates what an error quotes to a readable length.
 func shorten(s string) string {
 	if utf8.RuneCountInString(s) <= shownLength {
 		return s

@@ -32,7 +32,7 @@ func (p *parser) fieldType() (doc.Type, error) {
 var types = [...]struct {
 	name string
 	kind doc.TypeKind
-	most int // of a type that has dimensions: how many
+	most int // the most dimensions, for a type that has dimensions
 }{
 	{"bool", doc.TypeBool, 0},
 	{"int", doc.TypeInt, 0},
@@ -64,7 +64,7 @@ func (p *parser) typeName() (doc.Type, error) {
 	return doc.Type{}, p.unexpected(typeNames)
 }
 
-// dimensions reads `<N>` behind a type's name, and of a vector `<N, f16>`.
+// dimensions reads `<N>` after a type's name, and for a vector `<N, f16>`.
 func (p *parser) dimensions(name string, t doc.Type, most int) (doc.Type, error) {
 	if err := p.want('<', "<N> behind "+name+", its number of dimensions"); err != nil {
 		return t, err
@@ -86,7 +86,7 @@ func (p *parser) dimensions(name string, t doc.Type, most int) (doc.Type, error)
 	return t, p.want('>', "> behind f16")
 }
 
-// within reads a whole number from least to most, behind behind; what names such numbers.
+// within reads a whole number from least to most; behind is what comes before it and what names it, for errors.
 func (p *parser) within(behind, what string, least, most int) (int, error) {
 	if p.tok.kind != kindInt {
 		return 0, p.unexpected("a whole number behind " + behind)
@@ -99,7 +99,7 @@ func (p *parser) within(behind, what string, least, most int) (int, error) {
 	return int(n), nil
 }
 
-// collation reads the name behind collate.
+// collation reads the name after collate.
 func (p *parser) collation() (collation.Collation, error) {
 	const wanted = "a collation (und or tr)"
 	if p.tok.kind != kindName {
