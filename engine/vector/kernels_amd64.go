@@ -15,7 +15,7 @@ const (
 	avx512          // F, BW, DQ and VL
 )
 
-// best is the most that the processor can run; using is what runs, which only tests change.
+// best is the best set that the processor supports; using is the one in use, which only tests change.
 var (
 	best  = detect()
 	using = best
@@ -32,8 +32,8 @@ func detect() feature {
 	return avx512
 }
 
-// What the assembly is called with: n is the number of floats, or of bytes in an int8 row. Rows are found through the headers
-// of the matrix's chunks, of 1<<shift rows each, stride bytes apart. For scale n is a multiple of 8, for halves of 16.
+// Arguments of the assembly: n is the number of floats, or of bytes in an int8 row. Rows are found through the headers of the
+// matrix's chunks, of 1<<shift rows each, stride bytes apart. For scale n is a multiple of 8, for halves of 16.
 //
 //go:noescape
 func dotAVX2(a, b *float32, n int) float32
@@ -142,7 +142,7 @@ func (s *SignSums) rows(m *Matrix[uint64], at []uint32, out []int32) {
 	}
 }
 
-// scale puts v times by into dst, which is as long and may be v.
+// scale stores v times by in dst, which has the same length and may be v.
 func scale(dst, v []float32, by float32) {
 	done := 0
 	if whole := len(v) &^ 7; whole > 0 && using != generic {
@@ -152,7 +152,7 @@ func scale(dst, v []float32, by float32) {
 	scaleGeneric(dst[done:], v[done:], by)
 }
 
-// fromF16Blocks converts the front of src as far as there is a faster way than Go, and answers how far that is.
+// fromF16Blocks converts the beginning of src by assembly as far as possible, and returns how many numbers it converted.
 func fromF16Blocks(dst []float32, src []byte) int {
 	n := len(dst) &^ (block - 1)
 	if n == 0 || using != avx512 {
@@ -162,7 +162,7 @@ func fromF16Blocks(dst []float32, src []byte) int {
 	return n
 }
 
-// Prefetch asks for the beginning of row i to be brought near the processor.
+// Prefetch makes the processor load the beginning of row i into its cache.
 func (m *Matrix[T]) Prefetch(i int) {
 	at := (i & (1<<m.shift - 1)) * m.width
 	prefetch(unsafe.Pointer(&m.chunks[i>>m.shift][at]))

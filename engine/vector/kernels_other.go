@@ -18,13 +18,13 @@ func dotInt8(query *int8, n int, rows *Matrix[int8], at []uint32, out []int32) {
 	dotInt8Generic(query, n, rows, at, out)
 }
 
-// scale puts v times by into dst, which is as long and may be v.
+// scale stores v times by in dst, which has the same length and may be v.
 func scale(dst, v []float32, by float32) { scaleGeneric(dst, v, by) }
 
-// fromF16Blocks converts the front of src as far as there is a faster way than Go, and answers how far that is.
+// fromF16Blocks converts nothing and returns 0: there is no assembly.
 func fromF16Blocks([]float32, []byte) int { return 0 }
 
-// Prefetch asks for the beginning of row i to be brought near the processor, where there is a way to.
+// Prefetch does nothing: there is no assembly.
 func (m *Matrix[T]) Prefetch(int) {}
 
 // sumsSigns reports whether there is assembly for SignSums.

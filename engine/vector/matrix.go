@@ -46,7 +46,7 @@ func (m *Matrix[T]) Row(i int) []T {
 	return m.chunks[i>>m.shift][at : at+m.width : at+m.width]
 }
 
-// At is number j of row i.
+// At returns number j of row i.
 func (m *Matrix[T]) At(i, j int) T { return m.chunks[i>>m.shift][(i&(1<<m.shift-1))*m.width+j] }
 
 // Grow adds n rows of zeros. It makes room for them and no more, past what doubling gives.

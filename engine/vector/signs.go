@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// SignSums adds up those numbers of a vector of bytes that rows of bits name: what an inner product with vectors of which only
-// the signs are known comes to. The zero value has no numbers. It is for one goroutine.
+// SignSums sums those numbers of a vector of int8 whose bits are set in a row: an inner product with vectors of which only the
+// signs are known. The zero value has no numbers. It is not safe for concurrent use.
 type SignSums struct {
-	biased []uint8  // the numbers and 128, as far as whole words of bits go
-	planes []uint64 // of each 64 numbers a word with their lowest bits, one with the next and so on; where there is no assembly
+	biased []uint8  // the numbers plus 128, padded to whole words of bits
+	planes []uint64 // without assembly: for each 64 numbers a word with their lowest bits, one with the next and so on
 }
 
-// numberBits is the bits of a number.
+// numberBits is the number of bits of a number.
 const numberBits = 8
 
-// Reset makes s add up these numbers from now on.
+// Reset sets the numbers of s.
 func (s *SignSums) Reset(numbers []int8) {
 	words := (len(numbers) + 63) / 64
 	s.biased = slices.Grow(s.biased[:0], 64*words)[:64*words]
@@ -35,7 +35,7 @@ func (s *SignSums) Reset(numbers []int8) {
 	}
 }
 
-// Rows puts into out[i] the sum of the numbers whose bits are set in the row at[i] of m. A row has a word for each 64 numbers,
+// Rows stores in out[i] the sum of the numbers whose bits are set in the row at[i] of m. A row has a word for each 64 numbers,
 // the lowest bit first, and no bit set past the last number.
 func (s *SignSums) Rows(m *Matrix[uint64], at []uint32, out []int32) {
 	if len(at) == 0 {
@@ -45,7 +45,8 @@ func (s *SignSums) Rows(m *Matrix[uint64], at []uint32, out []int32) {
 	s.rows(m, at, out)
 }
 
-// rowsGeneric adds up eight words of bits of the numbers at a time (Gao and Long, RaBitQ, 2024, section 3.3.2).
+// rowsGeneric sums bit plane by bit plane, eight words of bits of the numbers at a time (Gao and Long, RaBitQ, 2024, section
+// 3.3.2).
 func (s *SignSums) rowsGeneric(m *Matrix[uint64], at []uint32, out []int32) {
 	for i, r := range at {
 		sum := 0

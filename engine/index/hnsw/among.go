@@ -8,36 +8,35 @@ import (
 	"fenec/engine/vector"
 )
 
-// members is the documents that a search is among, those that have a vector.
+// members are the documents of SearchAmong that have a vector.
 type members struct {
 	refs   []uint64
 	ids    []int64
-	nodes  []uint32 // of each its node
-	sums   []int32  // of each its estimate, see estimate
-	picked []uint32 // places of members to be measured
+	nodes  []uint32 // the node of each
+	sums   []int32  // the estimate of each, see estimate
+	picked []uint32 // indexes of members to be measured
 }
 
 const (
-	// leastEstimated is how many members there must be for estimates to pay.
+	// leastEstimated is the number of members from which on estimates save time.
 	leastEstimated = 1024
-	// sampled is how many of them tell how good the estimates are.
+	// sampled is how many members are measured to find out how good the estimates are.
 	sampled = 256
-	// firstMeasured is how many of the least estimates are measured at least before what is left is compared with the nearest
+	// firstMeasured is the least number of members, of the least estimates, that are measured before the others are compared with the nearest
 	// of them.
 	firstMeasured = 64
-	// doubt is how many standard deviations an estimate is taken to be off at most: one in fifty may be off further on the side
-	// where that matters.
+	// doubt is how many standard deviations an estimate is assumed to be off at most. One in fifty may be off further on the
+	// side that matters.
 	doubt = 2
 )
 
-// How many members can be looked at in the time that a walk takes for one more node in sight.
+// How many members can be examined in the time that a walk takes for one more node in sight.
 const (
 	estimatedPerEF = 256
 	measuredPerEF  = 32
 )
 
-// Surveys says that, as far as can be told before, to look at n documents takes less time than a walk that has ef of them in
-// sight.
+// Surveys estimates whether examining n documents takes less time than a walk that has ef of them in sight.
 func (g *Graph) Surveys(n, ef int) bool {
 	perEF := estimatedPerEF
 	if g.Quant == 0 && g.signs == nil {
@@ -46,21 +45,22 @@ func (g *Graph) Surveys(n, ef int) bool {
 	return float64(n) < float64(perEF)*g.widened(n, ef)
 }
 
-// widened is how many nodes a walk has in sight of which ef are among n documents.
+// widened returns how many nodes a walk must have in sight for ef of them to be among n documents.
 func (g *Graph) widened(n, ef int) float64 { return float64(ef) * float64(g.Len()) / float64(n) }
 
-// SearchAmong is Search of the documents of ids that accept takes, ids ascending and each once; others have no part in it. It
-// walks nowhere and looks at all of these instead, so it is for where they are few enough, see [Graph.Surveys]; a page is never
-// short. It answers, too, how many it measured.
+// SearchAmong is Search restricted to the documents of ids that accept accepts; ids are strictly ascending. It does not walk
+// but examines all of these, so it is for few enough of them, see [Graph.Surveys]. A page is never short. It also returns how
+// many it measured.
 //
-// No more than ef x 2M of them are all measured by their vectors, unless the graph is quantised: the answer is exact.
+// If they are at most ef x 2M and the graph is not quantised, all of them are measured by their vectors, and the result is
+// exact.
 //
-// Where they are more, and vectors are long, each has an estimate by its signs. A sample tells how far estimates are off, and
-// only those are measured that by theirs may be among the nearest; where signs tell so little that it would take longer than a
-// walk that has ef of them in sight, ok is false and nothing is answered. Where the graph is quantised the codes of all are
-// measured, and the ef nearest ordered by the documents' own vectors.
+// If they are more, and vectors are long, the distance of each is estimated by its signs. A sample shows how far estimates
+// are off, and only those are measured that may be among the nearest. If the signs say so little that this would take longer
+// than a walk that has ef of them in sight, ok is false and there are no hits. If the graph is quantised, the codes of all
+// are measured, and the ef nearest are ordered by the documents' own vectors.
 //
-// As for Search, ef alone decides what is measured.
+// As in Search, only ef determines what is measured.
 func (g *Graph) SearchAmong(q []float32, k, ef int, ids []int64, accept func(id int64) bool, dst []index.Hit) (hits []index.Hit, measured int, ok bool) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -96,7 +96,7 @@ func (g *Graph) searchAmong(s *scratch, q []float32, k, ef int, ids []int64, acc
 	return hits[:min(len(hits), len(dst)+k)], measured, true // see takeMet
 }
 
-// find makes m the documents of ids that have a place.
+// find sets m to the documents of ids that are in the graph.
 func (m *members) find(places *index.IDs, ids []int64) {
 	const none = math.MaxUint64
 	m.refs = slices.Grow(m.refs[:0], len(ids))[:len(ids)]
@@ -124,7 +124,7 @@ func (g *Graph) amongAll(s *scratch, accept func(id int64) bool) {
 	}
 }
 
-// takeMember makes a hit of a member that was measured, if it is accepted and among the best.
+// takeMember adds a member that was measured to the hits, if it is accepted and among the best.
 func (g *Graph) takeMember(s *scratch, id int64, node uint32, raw float32, accept func(id int64) bool) {
 	h := index.Hit{ID: id, Score: s.scorer.FromRaw(raw, g.rows.Row(int(node)))}
 	if s.top.Takes(h) && (accept == nil || accept(id)) {
@@ -132,8 +132,8 @@ func (g *Graph) takeMember(s *scratch, id int64, node uint32, raw float32, accep
 	}
 }
 
-// amongCodes measures all members by codes and makes hits of the ef nearest by their own vectors. Members without a code
-// are all measured by their own vectors.
+// amongCodes measures all members by codes and adds the ef nearest to the hits, scored by their own vectors. Members without
+// a code are all measured by their own vectors.
 func (g *Graph) amongCodes(s *scratch, ef int, accept func(id int64) bool) {
 	m := &s.members
 	s.taken = s.taken[:0]
@@ -159,7 +159,7 @@ func (g *Graph) amongCodes(s *scratch, ef int, accept func(id int64) bool) {
 	}
 }
 
-// hitMember makes a hit of a member by its own vector, if it is accepted.
+// hitMember adds a member to the hits, scored by its own vector, if it is accepted.
 func (g *Graph) hitMember(s *scratch, id int64, accept func(id int64) bool) {
 	if accept != nil && !accept(id) {
 		return
@@ -169,9 +169,9 @@ func (g *Graph) hitMember(s *scratch, id int64, accept func(id int64) bool) {
 	}
 }
 
-// amongSigns measures the members that may be among the nearest by what their signs tell of them, and answers how many those
-// are; ok is false where they are more than most. Those nearest are a tenth of ef, of which hardly one is missed, as of the
-// first of a walk; further down the hits are as sure as the last ones of a walk. There are ef of them or more.
+// amongSigns measures the members that, judged by their signs, may be among the nearest, and returns how many those are. ok
+// is false if they are more than most. "Nearest" means a tenth of ef: hardly one of these is missed, as among the first of a
+// walk. Further down the hits are as reliable as the last ones of a walk. There are at least ef hits.
 func (g *Graph) amongSigns(s *scratch, ef, most int, accept func(id int64) bool) (measured int, ok bool) {
 	m := &s.members
 	s.nearest.Reset((ef+9)/10, g.Metric.Ascending())
@@ -184,7 +184,7 @@ func (g *Graph) amongSigns(s *scratch, ef, most int, accept func(id int64) bool)
 	g.measurePicked(s, accept)
 	measured = len(m.picked)
 	for _, i := range m.picked {
-		m.sums[i] = beyond // not to be measured again
+		m.sums[i] = beyond // so that it is not measured again
 	}
 
 	m.picked = m.picked[:0]
@@ -212,8 +212,8 @@ func (g *Graph) amongSigns(s *scratch, ef, most int, accept func(id int64) bool)
 	return measured, true
 }
 
-// takeMet makes hits of the ef nearest of the members met that accept takes, whatever is wanted: how many there are decides
-// whether more are to be measured. It is false where there are fewer.
+// takeMet adds the ef nearest of the met members that accept accepts to the hits, whatever k is: their number decides whether
+// more have to be measured. It returns false if there are fewer than ef.
 func (g *Graph) takeMet(s *scratch, ef int, accept func(id int64) bool) bool {
 	s.top.Reset(ef, g.Metric.Ascending())
 	s.met.order()
@@ -231,7 +231,7 @@ func (g *Graph) takeMet(s *scratch, ef int, accept func(id int64) bool) bool {
 	return s.top.Full()
 }
 
-// pickLeast picks the n members with the least sums, the least first: so that accept is asked about few.
+// pickLeast picks the n members with the least sums, the least first, so that accept is called for few.
 func (m *members) pickLeast(s *scratch, n int) {
 	s.taken = s.taken[:0]
 	for i, sum := range m.sums {
@@ -249,7 +249,8 @@ func (m *members) pickLeast(s *scratch, n int) {
 	slices.Reverse(m.picked)
 }
 
-// measurePicked measures the members picked and keeps the nearest. It makes hits of them, where not all are accepted later.
+// measurePicked measures the picked members and keeps the nearest. It adds them to the hits if accept is nil, and otherwise
+// to s.met, from which takeMet does.
 func (g *Graph) measurePicked(s *scratch, accept func(id int64) bool) {
 	m := &s.members
 	s.todo = s.todo[:0]
@@ -269,14 +270,14 @@ func (g *Graph) measurePicked(s *scratch, accept func(id int64) bool) {
 	}
 }
 
-// estimate is what sum of signs a member has by its raw distance: the line from which sums are off least, by least squares.
+// estimate is the line that fits the members' sums of signs as a function of their raw distance best, by least squares.
 type estimate struct {
 	at, slope float64
 	off       float64 // the standard deviation of sums from the line
 	squared   bool    // the distance is the square of the score, not the score with its sign changed
 }
 
-// estimate measures a sample of the members, evenly spread.
+// estimate fits the line to a sample of the members, evenly spread.
 func (g *Graph) estimate(s *scratch) estimate {
 	m := &s.members
 	m.picked, s.todo = m.picked[:0], s.todo[:0]
@@ -303,10 +304,10 @@ func (g *Graph) estimate(s *scratch) estimate {
 	return e
 }
 
-// beyond is above the sums there are.
+// beyond is greater than every sum.
 const beyond = math.MaxInt32
 
-// limit is the greatest sum to be reckoned with of a member that is nearer than the worst of the nearest.
+// limit returns the greatest sum to expect of a member that is nearer than the worst of the nearest.
 func (e *estimate) limit(nearest *index.TopK) int32 {
 	if !nearest.Full() {
 		return beyond - 1
@@ -321,5 +322,5 @@ func (e *estimate) limit(nearest *index.TopK) int32 {
 	if e.slope > 0 && sum < beyond-1 {
 		return int32(max(sum, math.MinInt32))
 	}
-	return beyond - 1 // the signs tell nothing, or distances are beyond numbers
+	return beyond - 1 // the signs give no information, or distances overflow
 }

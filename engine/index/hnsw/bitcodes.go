@@ -8,10 +8,10 @@ import (
 	"fenec/engine/vector"
 )
 
-// bitCodes are the codes of vectors that are quantised to a bit a component.
+// bitCodes are the codes of vectors that are quantised to one bit per component.
 //
-// The signs of vectors without a component below zero are all the same. So codes are taken around a centre, a direction that the
-// vectors have much of themselves along. The rest of a vector is its residual. A code holds a bit for each component of the
+// The signs of vectors without a component below zero are all the same. So codes are taken around a centre, a direction along
+// which the vectors have a large component. The rest of a vector is its residual. A code holds a bit for each component of the
 // residual, and factors that estimate distances, like those of RaBitQ (Gao and Long 2024). DESIGN.md derives the estimates.
 //
 // Only the rows of a bitCodes change: a new centre makes a new bitCodes.
@@ -26,9 +26,9 @@ type bitCodes struct {
 	likeness []float32
 }
 
-// centre is what codes are taken around.
+// centre is the direction around which codes are taken.
 type centre struct {
-	taken     int       // how many nodes it was taken of, 0 before the first
+	taken     int       // the number of nodes when it was taken, 0 before the first
 	direction []float32 // of length 1; zeros if there is none
 	uneven    bool      // few components of a residual are large: a bit is set above a level, not below 0
 }
@@ -66,8 +66,8 @@ func (b *bitCodes) bytes() int64 {
 	return b.rows.Bytes() + int64(cap(b.direction)+cap(b.likeness))*4
 }
 
-// residual returns what is left of v, prepared, once its part along the centre is taken off, in dst's room; and v's coordinate along
-// the centre. If the centre is uneven the mean of the components is taken off too.
+// residual returns v, prepared, less its part along the centre, in dst's room, and v's coordinate along the centre. If the
+// centre is uneven the mean of the components is subtracted too.
 func (c *centre) residual(dst, v []float32) (r []float32, along float32) {
 	r = slices.Grow(dst[:0], len(v))[:len(v)]
 	along = vector.Dot(v, c.direction)
@@ -91,15 +91,15 @@ func mean(v []float32) float32 {
 	return sum / float32(len(v))
 }
 
-// factors are the numbers beside the bits of a code, in one word. The first one is added to estimates as it is and so has all its
-// digits; the others have the upper 16 bits of a float.
+// factors are the numbers stored with the bits of a code, in one word. The first one is added to estimates directly and so has
+// full precision; the others are the upper 16 bits of a float.
 type factors uint64
 
 func factorsOf(along, scale, length float32) factors {
 	return factors(math.Float32bits(along)) | factors(upper(scale))<<32 | factors(upper(length))<<48
 }
 
-// upper is the upper 16 bits of a float that is not negative, rounded. What is not a number is 0.
+// upper returns the upper 16 bits of a float that is not negative, rounded. NaN becomes 0.
 func upper(x float32) uint32 {
 	if x != x {
 		return 0
@@ -107,16 +107,16 @@ func upper(x float32) uint32 {
 	return (math.Float32bits(x) + 1<<15) >> 16
 }
 
-// along is the vector's coordinate along the centre.
+// along returns the vector's coordinate along the centre.
 func (f factors) along() float32 { return math.Float32frombits(uint32(f)) }
 
 // scale times the inner product of the code and a residual estimates that of the two residuals.
 func (f factors) scale() float32 { return math.Float32frombits(uint32(f>>32) << 16) }
 
-// length is the length of the residual.
+// length returns the length of the residual.
 func (f factors) length() float32 { return math.Float32frombits(uint32(f>>48) << 16) }
 
-// encode makes row the code of v, prepared. It returns the room for residuals, which it has used.
+// encode sets row to the code of v, prepared. room is scratch for residuals; encode returns it, maybe grown.
 func (b *bitCodes) encode(row []uint64, v, room []float32) []float32 {
 	r, along := b.residual(room, v)
 	square := vector.Dot(r, r)
@@ -135,7 +135,7 @@ func (b *bitCodes) encode(row []uint64, v, room []float32) []float32 {
 	return r
 }
 
-// levelRounds is how often a level is made better.
+// levelRounds is how often a level is refined.
 const levelRounds = 3
 
 // sumOfSizes returns the inner product of v and its signs.
@@ -189,7 +189,7 @@ func (b *bitCodes) decode(dst []float32, row []uint64) []float32 {
 	return dst
 }
 
-// aim makes v, prepared, what rows are measured from.
+// aim makes v, prepared, the target of measurements.
 func (b *bitCodes) aim(t *target, s *space, v []float32) {
 	t.residual, t.along = b.residual(t.residual, v)
 	t.coded = true
@@ -208,7 +208,7 @@ func (b *bitCodes) aim(t *target, s *space, v []float32) {
 	t.slope, t.base = 2*step, -step*float32(sum)
 }
 
-// measure puts an estimate of the raw distance of each node into out, short of a number that is the same for all nodes.
+// measure stores an estimate of the raw distance of each node in out, up to a constant that is the same for all nodes.
 func (b *bitCodes) measure(t *target, nodes []uint32, out []float32) {
 	if !t.coded {
 		b.measureBetween(t.signs, nodes, out)
@@ -257,7 +257,7 @@ func (b *bitCodes) measureBetween(from []uint64, nodes []uint32, out []float32) 
 
 func (b *bitCodes) factors(node uint32) factors { return factors(b.rows.At(int(node), b.words)) }
 
-// compare puts an estimate of the cosine of the angle between the residual of the code from and that of each node into out.
+// compare stores an estimate of the cosine of the angle between the residual of the code from and that of each node in out.
 func (b *bitCodes) compare(from []uint64, nodes []uint32, out []float32) {
 	for i, n := range nodes {
 		differ := 0
@@ -284,8 +284,8 @@ func (b *bitCodes) correlate(from []uint64, nodes []uint32, out []float32) {
 	}
 }
 
-// sine is about the sine of x right angles: the correlation of two normal variables of which x is that of their signs (Sheppard
-// 1899).
+// sine approximates the sine of x right angles: the correlation of two normal variables if x is that of their signs
+// (Sheppard 1899).
 func sine(x float32) float32 { return x * (1.5706 - x*x*(0.6432-x*x*0.0727)) }
 
 func ones(words []uint64) (n int) {

@@ -2,15 +2,16 @@ package hnsw
 
 import "math"
 
-// key is a node and its distance in one number: of two keys the nearer node's is lower, of equal distances the lower node's.
+// key is a node and its distance in one number. The key of the nearer node is lower; at equal distances that of the lower
+// node.
 type key uint64
 
 func keyOf(distance float32, node uint32) key {
 	b := math.Float32bits(distance)
 	if distance != distance {
-		b = math.MaxInt32 // not a number: behind all that are
+		b = math.MaxInt32 // NaN: after all numbers
 	}
-	// The sign bit of positive numbers, and all bits of negative ones, are turned: so they order as unsigned numbers.
+	// Invert the sign bit of positive numbers and all bits of negative ones, so that they order as unsigned numbers.
 	b ^= uint32(int32(b)>>31) | 1<<31
 	return key(b)<<32 | key(node)
 }
@@ -23,7 +24,7 @@ func (k key) distance() float32 {
 	return math.Float32frombits(b)
 }
 
-// heap is a binary heap with the lowest key on top. Keys are put in turned (^k) where the highest is wanted there.
+// heap is a binary heap with the lowest key on top. Keys are inserted inverted (^k) if the highest has to be on top.
 type heap []key
 
 func (h *heap) push(k key) {
@@ -60,10 +61,10 @@ func (s heap) order() {
 	}
 }
 
-// replace puts k in the place of the top.
+// replace replaces the top by k.
 func (s heap) replace(k key) { s.sink(0, k) }
 
-// sink puts k in the place of the key at at, above which all is in order, or below it.
+// sink replaces the key at at by k and moves it down to its place. Everything above at is in order.
 func (s heap) sink(at int, k key) {
 	for {
 		child := 2*at + 1

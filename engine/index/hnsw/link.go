@@ -10,30 +10,30 @@ import (
 	"fenec/engine/vector"
 )
 
-// batchSize is how many nodes are linked at a time. Those of a batch are found by measuring, not by walking; so it is kept well
+// batchSize is how many nodes are linked at a time. Nodes of the same batch are found by measuring all of them, so it is well
 // below what a walk measures. It does not depend on the number of workers, and so neither does the graph.
 const batchSize = 64
 
-// batch is what linking some nodes needs. It is used again.
+// batch is the scratch for linking some nodes. It is reused.
 type batch struct {
 	from, to int
 	plans    []plan
 	edges    []edge
-	groups   []int    // where the edges to one node at one level begin
-	lists    []uint32 // of each group the node's new list
+	groups   []int    // the start of each group of edges, to one node at one level
+	lists    []uint32 // the node's new list for each group
 }
 
 // plan is the links that a node of the batch will make, at levels from its highest down.
 type plan struct {
-	level int // -1 where it makes none
+	level int // -1 if it makes none
 	picks []key
-	ends  [maxLevel + 2]int // of each level where its picks end, and those of the level below begin
+	ends  [maxLevel + 2]int // the end of each level's picks, where those of the level below begin
 }
 
-// at is the picks at a level.
+// at returns the picks of a level.
 func (p *plan) at(level int) []key { return p.picks[p.ends[level+1]:p.ends[level]] }
 
-// edge is a link back, to a node that was chosen at a level from the one that chose it.
+// edge is a reverse link: from a node that was chosen at a level to the node that chose it.
 type edge struct {
 	level int
 	to    uint32
@@ -49,8 +49,8 @@ func (b *batch) bytes() int64 {
 	return n
 }
 
-// Build adds the vectors that each names, about n, and links them with so many workers. The graph depends on the vectors and
-// their order alone.
+// Build adds the vectors that each passes to add, about n, and links them with workers goroutines. The graph depends only on
+// the vectors and their order.
 func (g *Graph) Build(n, workers int, each func(add func(id int64, v []float32))) {
 	g.Reserve(n)
 	each(g.Add)
@@ -69,8 +69,8 @@ func (g *Graph) Reserve(n int) {
 	g.table.reserve(g.hashes, n)
 }
 
-// Link links up to most pending nodes with so many workers, at least 1, and answers how many are left. Searches may run beside
-// it; a batch keeps them waiting only while it copies the links it has come to.
+// Link links at most most pending nodes with workers goroutines, at least 1, and returns how many are left. Searches may run
+// concurrently. A batch blocks them only while it copies its links into the graph.
 func (g *Graph) Link(workers, most int) (left int) {
 	for most = min(most, g.Pending()); most > 0; most -= batchSize {
 		g.linkBatch(workers, min(most, batchSize))
@@ -78,8 +78,8 @@ func (g *Graph) Link(workers, most int) (left int) {
 	return g.Pending()
 }
 
-// linkBatch links the next n nodes (algorithm 1). All of them are searched for in the graph as it was before, and among each
-// other; then the lists of all nodes they chose are made; then what was made is copied in.
+// linkBatch links the next n nodes (algorithm 1). It searches for all of them in the graph as it was before and among each
+// other, then makes the lists of all nodes that they chose, then copies these into the graph.
 func (g *Graph) linkBatch(workers, n int) {
 	b := &g.batch
 	b.from, b.to = g.linked, g.linked+n
@@ -107,7 +107,7 @@ func (g *Graph) linkBatch(workers, n int) {
 	g.linked = b.to
 }
 
-// parallel calls do with each number below n, with a scratch of the worker that does.
+// parallel calls do with each number below n, with a scratch per worker.
 func (g *Graph) parallel(workers, n int, do func(s *scratch, i int)) {
 	var next atomic.Int64
 	work := func() {
@@ -126,7 +126,7 @@ func (g *Graph) parallel(workers, n int, do func(s *scratch, i int)) {
 }
 
 // plan chooses the links of a node of the batch, among the nodes that are linked and those of the batch before it. A pending
-// tombstone gets none: no walk will come to it.
+// tombstone gets none: no walk will reach it.
 func (g *Graph) plan(s *scratch, p *plan, node int) {
 	p.level, p.picks = -1, p.picks[:0]
 	if g.ids[node] == 0 {
@@ -160,7 +160,7 @@ func (g *Graph) plan(s *scratch, p *plan, node int) {
 	}
 }
 
-// measureFellows measures the nodes from a number up to another that will be linked.
+// measureFellows measures the nodes of [from, to) that will be linked.
 func (g *Graph) measureFellows(s *scratch, from, to int) {
 	s.todo, s.fellows = s.todo[:0], s.fellows[:0]
 	for n := from; n < to; n++ {
@@ -173,7 +173,7 @@ func (g *Graph) measureFellows(s *scratch, from, to int) {
 	}
 }
 
-// chooseBlock is how many chosen nodes a candidate is measured against before it is looked at again.
+// chooseBlock is how many chosen nodes a candidate is measured against before the result is checked.
 const chooseBlock = 8
 
 // choose appends to dst up to most of the candidates, which are in the order of their distances from one node: those that are
@@ -201,7 +201,7 @@ next:
 	return dst
 }
 
-// gather puts the links back in the order of the nodes they go to.
+// gather sorts and groups the reverse links by the nodes that they belong to.
 func (b *batch) gather() {
 	b.edges, b.groups = b.edges[:0], b.groups[:0]
 	for i := range b.plans[:b.to-b.from] {
@@ -222,8 +222,8 @@ func (b *batch) gather() {
 	}
 }
 
-// linkBack makes the list of a node that others chose: what it has and them, or where that is too much what the choice among
-// all of it leaves.
+// linkBack makes the list of a node that others chose: its links and them, or, if those are too many, a choice among all of
+// them.
 func (g *Graph) linkBack(s *scratch, group int, list []uint32) {
 	b := &g.batch
 	end := len(b.edges)
@@ -254,7 +254,7 @@ func (g *Graph) linkBack(s *scratch, group int, list []uint32) {
 	write(list, s.picks)
 }
 
-// write makes list the links to the picks.
+// write sets list to the links to the picks.
 func write(list []uint32, picks []key) {
 	list[0] = uint32(len(picks))
 	for i, k := range picks {
@@ -262,7 +262,7 @@ func write(list []uint32, picks []key) {
 	}
 }
 
-// commit makes a node of the batch part of the graph.
+// commit adds a node of the batch to the graph.
 func (g *Graph) commit(p *plan, node uint32) {
 	for l := p.level; l >= 0; l-- {
 		write(g.list(node, l), p.at(l))

@@ -12,15 +12,15 @@ import (
 	"fenec/engine/vector"
 )
 
-// stale is the share of a loaded graph's nodes, one in so many, that may have lost their documents since it was saved. Past it
-// building anew is better.
+// stale is the share of a loaded graph's nodes, one in so many, that may have lost their documents since it was saved. Past
+// that, rebuilding is better.
 const stale = 4
 
-// Load makes a graph of what [Graph.AppendBinary] saved and the documents as they are now: each names them, about n, with their
-// vectors, which are own's too. A document whose vector is not the saved one, or that was not there, is pending; a node whose
-// documents are gone is a tombstone, walked at the mean of its neighbours as its vector is not known any more.
+// Load returns a graph from what [Graph.AppendBinary] saved and the current documents: each passes them, about n, with their
+// vectors to add; own returns the same vectors. A document that is new or whose vector has changed is pending. A node without
+// documents is a tombstone. As its vector is unknown, walks use the mean of its neighbours.
 //
-// Every error means that the graph is to be built anew: it is damaged, of other options, or too much of it is gone.
+// Every error means that the graph has to be rebuilt: it is damaged, has other options, or too much of it is gone.
 func Load(b []byte, o Options, own Own, n int, each func(add func(id int64, v []float32))) (*Graph, error) {
 	g := New(o, own)
 	d := decoder{b: b}
@@ -64,7 +64,7 @@ func damaged(format string, args ...any) error {
 	return fail.New(fail.Damaged, "the saved graph is damaged: "+format, args...)
 }
 
-// loadHeader checks what goes before the nodes, and the checksum.
+// loadHeader reads and checks the header and the checksum.
 func (g *Graph) loadHeader(d *decoder) (nodes int, entry uint32, err error) {
 	b := d.b
 	if len(b) < len(magic)+1+sumSize || string(b[:len(magic)]) != magic {
@@ -88,7 +88,7 @@ func (g *Graph) loadHeader(d *decoder) (nodes int, entry uint32, err error) {
 			return 0, 0, fail.New(fail.Damaged, "the saved graph's %s is %d, want %d", names[i], got[i], want[i])
 		}
 	}
-	const leastNode = 5 // a hash, and that it has no links
+	const leastNode = 5 // the bytes of a node without links: its hash and a mark
 	if got[5] > uint64(len(d.b)/leastNode) {
 		return 0, 0, damaged("%d nodes in %d bytes", got[5], len(d.b))
 	}
@@ -131,11 +131,11 @@ func (g *Graph) loadCentre(d *decoder) error {
 type loader struct {
 	*Graph
 	*decoder
-	saved    index.IDs // of each document that was saved its node
-	previous int64     // the last of them
-	linkless []bool    // nodes that have no links
+	saved    index.IDs // the node of each saved document
+	previous int64     // the last saved document read
+	linkless []bool    // nodes without links
 	holes    int       // how many those are
-	others   []int64   // documents that are no saved node's
+	others   []int64   // documents that belong to no saved node
 }
 
 // node reads a node of n.
@@ -177,7 +177,8 @@ func (l *loader) node(node, n int) error {
 	return nil
 }
 
-// document makes a document its saved node's, if its vector still is. The first of a node gives it its vector.
+// document attaches a document to its saved node if its vector is unchanged. The first document of a node gives the node its
+// vector.
 func (l *loader) document(id int64, v []float32) {
 	node, ok := l.saved.Get(id)
 	l.prepared = l.prepare(l.prepared[:0], v)
@@ -195,7 +196,7 @@ func (l *loader) document(id int64, v []float32) {
 	l.attach(int(node), id)
 }
 
-// list reads a node's links at a level. Whether those are at that level too is checked when all nodes are known.
+// list reads a node's links at a level. Whether the linked nodes have that level is checked after all nodes are read.
 func (l *loader) list(node uint32, level, n int) error {
 	count, err := l.uvarint()
 	if err != nil {
@@ -222,7 +223,7 @@ func (l *loader) list(node uint32, level, n int) error {
 	return nil
 }
 
-// check sets the entry, which no linked node may be above, and sees to it that what is linked has links.
+// check sets the entry and checks that no linked node is above it and that the links are valid.
 func (l *loader) check(entry uint32) error {
 	for node := range l.linked {
 		if l.linkless[node] {

@@ -7,33 +7,33 @@ import (
 	"fenec/engine/vector"
 )
 
-// This file takes the centre of the codes of a bit, and takes it anew as the graph grows.
+// This file computes the centre of Bit codes, and computes it again when the graph has grown.
 
 const (
-	// centreSample is how many vectors a centre is taken of at most, and centreNumbers how many numbers those have at most. They
-	// are spread evenly over the nodes there are.
+	// centreSample is the most vectors that a centre is computed from, and centreNumbers the most numbers in them. They are
+	// spread evenly over the nodes.
 	centreSample  = 1024
 	centreNumbers = 1 << 20
-	// recentreGrowth is how many times as many vectors there must be as a centre was taken of for another to be taken. So all
+	// recentreGrowth is the factor by which the number of vectors must have grown since the last centre for a new one. So all
 	// recoding together codes a vector about once more.
 	recentreGrowth = 8
 	// recodeBlock is how many nodes are recoded with each that is linked: few, so that no step of linking lasts long, and enough
 	// to end before there are many more.
 	recodeBlock = 64
-	// powerIterations is how often the direction of a centre is made better at most. It is good enough once the cosine of two in a
-	// row is settled.
+	// powerIterations bounds the refinements of the direction of a centre. They end when the cosine of two in a row has
+	// converged.
 	powerIterations = 6
 	settled         = 0.9999
 	// unevenStep: one in so many vectors of the sample decides whether the centre is uneven.
 	unevenStep = 8
-	// unevenGain is how much more of the residuals levels must keep than signs do for a centre to be uneven.
+	// unevenGain is the factor by which levels must preserve more of the residuals than signs for a centre to be uneven.
 	unevenGain = 1.1
 )
 
-// recoding is the making of codes around a new centre, beside those in use.
+// recoding is the state of computing codes around a new centre, while the old ones are in use.
 type recoding struct {
 	to   *bitCodes // nil for none
-	done int       // the nodes below this one have their code
+	done int       // the nodes below this one have their new code
 }
 
 func (r *recoding) bytes() int64 {
@@ -54,8 +54,8 @@ func (g *Graph) coded() int {
 	return g.Nodes()
 }
 
-// codeBatch makes the codes of the nodes of the batch, which no search reads before they are linked. It takes the first centre, and
-// begins and continues the recoding around later ones.
+// codeBatch makes the codes of the nodes of the batch, which no search reads before they are linked. It computes the first
+// centre, and begins and continues the recoding around later ones.
 func (g *Graph) codeBatch(workers int) {
 	b := &g.batch
 	switch {
@@ -75,15 +75,15 @@ func (g *Graph) codeBatch(workers int) {
 	})
 }
 
-// use makes the codes those that searches go by.
+// use makes searches use the codes.
 func (g *Graph) use(to *bitCodes) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.bit = to
 }
 
-// Recode continues the recoding of the linked nodes around a new centre, if one is under way, by so many blocks of nodes, and
-// returns the number of nodes recoded. Link does so too, beside its own work. After the last of them searches use the new codes.
+// Recode continues the recoding of the linked nodes around a new centre, if one is running, by a number of blocks of nodes. It
+// returns the number of nodes recoded. Link does so too. After the last node searches use the new codes.
 func (g *Graph) Recode(workers, blocks int) int {
 	r := &g.recoding
 	if r.to == nil {
@@ -104,8 +104,8 @@ func (g *Graph) Recode(workers, blocks int) int {
 	return end - from
 }
 
-// code makes a node's code from the vector of its document. If the node has no document any more, its code is made of its code
-// around the centre before.
+// code makes a node's code from the vector of its document. If the node has no document any more, its code is made from its
+// code around the previous centre.
 func (g *Graph) code(s *scratch, to *bitCodes, node int) {
 	v := g.own(g.first(node), s.own[:0])
 	if len(v) == g.Dim {
@@ -116,7 +116,7 @@ func (g *Graph) code(s *scratch, to *bitCodes, node int) {
 	s.room = to.encode(to.rows.Row(node), s.prepared, s.room)
 }
 
-// takeCentre returns the centre of a sample of the vectors.
+// takeCentre computes the centre from a sample of the vectors.
 func (g *Graph) takeCentre() centre {
 	s := g.scratch()
 	defer g.scratches.Put(s)
@@ -139,8 +139,8 @@ func (g *Graph) takeCentre() centre {
 	return c
 }
 
-// leadingDirection returns the direction that the vectors of a sample, of dim components each, have most of themselves along: its
-// first right singular vector, by power iterations from the mean. It is near the mean's direction if the vectors lie on one side
+// leadingDirection returns the direction along which the vectors of a sample, of dim components each, are largest: its first
+// right singular vector, by power iterations from the mean. It is near the mean's direction if the vectors lie on one side
 // of the origin, and their longest axis if they lie on both.
 func leadingDirection(sample []float32, dim int) []float32 {
 	sums := make([]float64, dim)
@@ -182,8 +182,8 @@ func leadingDirection(sample []float32, dim int) []float32 {
 	return direction
 }
 
-// isUneven reports whether levels keep more of the residuals of a sample than signs do: the cosines of codes and residuals,
-// squared, say how much.
+// isUneven reports whether levels preserve more of the residuals of a sample than signs do, measured by the squares of the
+// cosines of codes and residuals.
 func isUneven(c centre, sample []float32) bool {
 	dim := len(c.direction)
 	words := make([]uint64, wordsOf(dim))

@@ -13,7 +13,7 @@ import (
 //
 //	magic, version
 //	dim, metric, M, ef construction, quant, nodes, entry   uvarint each
-//	by bits: how many nodes the centre was taken of        uvarint
+//	if quant is Bit: nodes when the centre was taken       uvarint
 //	and unless that is 0 whether it is uneven              1 byte
 //	                     its direction                     4 bytes a number
 //	for each linked node:
@@ -23,18 +23,18 @@ import (
 //	  for each level from the highest down: how many links, and the nodes   uvarint each
 //	xxhash64 of all that                                   8 bytes
 //
-// Fixed widths are little-endian. Levels follow from the nodes' numbers. The version changes with anything of this, with how a
-// level is chosen and with how a vector is hashed.
+// Fixed widths are little-endian. Levels follow from the nodes' numbers. The version changes with any of this, with how a level
+// is chosen and with how a vector is hashed.
 const (
 	magic   = "hnsw"
 	sumSize = 8
 
 	plainVersion = 1
-	// bitVersion is of graphs by bits. Those of version 1 had no centre.
+	// bitVersion is the version of graphs with Bit codes. Those of version 1 had no centre.
 	bitVersion = 2
 )
 
-// version is that of the saved form.
+// version returns the version of the saved form.
 func (g *Graph) version() byte {
 	if g.Quant == vector.Bit {
 		return bitVersion
@@ -42,7 +42,7 @@ func (g *Graph) version() byte {
 	return plainVersion
 }
 
-// AppendBinary appends the links to dst, and whose vectors they link, but no vectors. Pending nodes are left out.
+// AppendBinary appends the links and the ids of the documents to dst, but no vectors. Pending nodes are left out.
 func (g *Graph) AppendBinary(dst []byte) []byte {
 	at := len(dst)
 	dst = append(append(dst, magic...), g.version())
@@ -78,7 +78,7 @@ func (g *Graph) AppendBinary(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[at:]))
 }
 
-// appendCentre appends the centre of a graph by bits: of one that is loaded the codes are the same.
+// appendCentre appends the centre of a graph with Bit codes, so that a loaded graph has the same codes.
 func (g *Graph) appendCentre(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(g.bit.taken))
 	if g.bit.taken == 0 {
@@ -95,7 +95,7 @@ func (g *Graph) appendCentre(dst []byte) []byte {
 	return dst
 }
 
-// header is the numbers that the saved form begins with.
+// header returns the numbers that the saved form begins with.
 func (g *Graph) header() [7]uint64 {
 	return [...]uint64{
 		uint64(g.Dim), uint64(g.Metric), uint64(g.M), uint64(g.EFConstruction), uint64(g.Quant),
@@ -103,7 +103,7 @@ func (g *Graph) header() [7]uint64 {
 	}
 }
 
-// unlinked says that a node below the mark was a tombstone when its turn to be linked came.
+// unlinked reports whether a node below the mark has no links, because it was a tombstone when its batch was linked.
 func (g *Graph) unlinked(node int) bool {
 	return g.ids[node] == 0 && len(g.neighbours(uint32(node), 0)) == 0 && (g.top < 0 || uint32(node) != g.entry)
 }

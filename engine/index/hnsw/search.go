@@ -6,17 +6,18 @@ import (
 	"fenec/engine/index"
 )
 
-// Search appends to dst the k documents whose vectors are nearest to q and that accept takes, best first, of equal scores the
-// lower id; a nil accept takes all. The score is the cosine similarity, the dot product or the Euclidean distance.
+// Search appends to dst the k documents whose vectors are nearest to q and that accept accepts, best first, at equal scores by
+// ascending id. A nil accept accepts all. The score is the cosine similarity, the dot product or the Euclidean distance.
 //
-// Ef is how many nodes the walk keeps in sight, at least k: more find more of the true nearest, in more time. Tombstones do not
-// count, and where nodes cannot be walked to they are measured one by one: without accept a page is short only where there are
-// no more documents. Ef alone decides what is measured: of two searches that differ in k, neither above ef, the shorter answer
-// is the beginning of the longer.
+// ef is how many nodes the walk keeps in sight, at least k. A larger ef finds more of the true nearest, in more time.
+// Tombstones do not count, and nodes that the walk cannot reach are measured one by one, so without accept a page is short
+// only if there are no more documents. Only ef determines what is measured: if two searches differ in k, neither above ef, the
+// shorter result is a prefix of the longer.
 //
-// What accept refuses counts, so that the walk is no longer than without: the answer is the best accepted ones of all it
-// measured, which may be fewer than k. A caller that wants more asks again with a larger ef, or measures them. Accept is asked
-// about the nearest first, until k are found; by codes once more about a document whose vector others have too.
+// Documents that accept refuses count, so that the walk is no longer than without it. The result is the best accepted ones of
+// all that it measured, which may be fewer than k. A caller that wants more searches again with a larger ef, or measures them.
+// accept is called for the nearest first, until k are found, and by codes a second time for a document whose vector others
+// share.
 //
 // A graph of few nodes is not walked: measuring all of them is faster and finds all.
 func (g *Graph) Search(q []float32, k, ef int, accept func(id int64) bool, dst []index.Hit) []index.Hit {
@@ -30,7 +31,7 @@ func (g *Graph) Search(q []float32, k, ef int, accept func(id int64) bool, dst [
 	return g.search(s, q, k, ef, accept, dst)
 }
 
-// search is Search under the lock, of a graph that has documents.
+// search is Search under the lock, for a graph that has documents.
 func (g *Graph) search(s *scratch, q []float32, k, ef int, accept func(id int64) bool, dst []index.Hit) []index.Hit {
 	s.scorer.Reset(g.Metric, q)
 	g.aim(&s.target, s.scorer.Query())
@@ -66,7 +67,7 @@ func (g *Graph) search(s *scratch, q []float32, k, ef int, accept func(id int64)
 // scanBlock is how many nodes a scan measures at a time.
 const scanBlock = 64
 
-// scan takes of the nodes from a number up to another.
+// scan measures the nodes of [from, to) and takes them.
 func (g *Graph) scan(s *scratch, from, to int, w walk) {
 	for from < to {
 		s.todo = s.todo[:0]
@@ -77,7 +78,7 @@ func (g *Graph) scan(s *scratch, from, to int, w walk) {
 	}
 }
 
-// scanMissed takes of the linked nodes that the walk did not come to.
+// scanMissed measures the linked nodes that the walk did not reach and takes them.
 func (g *Graph) scanMissed(s *scratch, w walk) {
 	for node := 0; node < g.linked; {
 		s.todo = s.todo[:0]
@@ -96,8 +97,8 @@ func (g *Graph) takeAll(s *scratch, w walk) {
 	}
 }
 
-// take makes hits of a node that was measured. By codes it does not know the scores yet: it keeps the ef nearest. Where all nodes
-// are kept, that comes later.
+// take adds the documents of a node that was measured to the hits. By codes it does not know the scores yet and keeps the ef
+// nearest instead. If all nodes are kept, that is done later.
 func (g *Graph) take(s *scratch, k key, w walk) {
 	node := k.node()
 	full := len(s.taken) == w.ef
@@ -114,8 +115,8 @@ func (g *Graph) take(s *scratch, k key, w walk) {
 	}
 }
 
-// takeAccepted makes hits of the nearest of the nodes met that accept takes, as many as are wanted. By codes it keeps the ef
-// nearest.
+// takeAccepted adds the nearest of the met nodes that accept accepts to the hits, as many as are wanted. By codes it keeps the
+// ef nearest.
 func (g *Graph) takeAccepted(s *scratch, w walk, accept func(id int64) bool) {
 	s.met.order()
 	for len(s.met) > 0 && len(s.taken) < w.ef {
@@ -135,14 +136,14 @@ func (g *Graph) takeAccepted(s *scratch, w walk, accept func(id int64) bool) {
 	}
 }
 
-// over says that what was met and is no nearer than k, of that score, can be no hit. It cannot be said where distances are past
-// what a float holds, which leaves them in no order.
+// over reports whether met nodes that are not nearer than k, which has that score, cannot be hits. It returns false if
+// distances overflow a float and so have no order.
 func (s *scratch) over(k key, score float32) bool {
 	return s.top.Full() && s.top.Better(s.top.Worst(), index.Hit{Score: score}) &&
 		s.farthest < keyOf(float32(math.Inf(1)), 0) && !math.IsInf(float64(k.distance()), -1)
 }
 
-// order makes hits of what was found by codes, and of what is pending, by the documents' own vectors.
+// order adds what was found by codes, and what is pending, to the hits, scored by the documents' own vectors.
 func (g *Graph) order(s *scratch, accept func(id int64) bool) {
 	own := func(node uint32) {
 		if v := g.own(g.first(int(node)), s.own[:0]); len(v) == g.Dim {
@@ -159,7 +160,7 @@ func (g *Graph) order(s *scratch, accept func(id int64) bool) {
 	}
 }
 
-// hit puts those of a node's documents that are accepted among the hits, if they are among the best.
+// hit adds those of a node's documents that are accepted to the hits, if they are among the best.
 func (g *Graph) hit(s *scratch, node uint32, score float32, accept func(id int64) bool) {
 	if s.top.Full() && s.top.Better(s.top.Worst(), index.Hit{Score: score}) {
 		return
@@ -174,7 +175,7 @@ func (g *Graph) hit(s *scratch, node uint32, score float32, accept func(id int64
 		if accept == nil || accept(-first) {
 			s.top.Push(index.Hit{ID: -first, Score: score})
 		}
-		// The others come in the order of their ids: the first that is not among the best ends it.
+		// The others are in the order of their ids: the first that is not among the best ends the loop.
 		g.more.Ascend(uint64(node), func(id int64) bool {
 			return accept != nil && !accept(id) || s.top.Push(index.Hit{ID: id, Score: score})
 		})

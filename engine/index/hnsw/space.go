@@ -10,21 +10,21 @@ import (
 )
 
 // space holds the nodes' vectors, or their codes, and measures raw distances between them: the square of the Euclidean
-// distance or the dot product with its sign changed, lower is nearer. By codes they are estimates.
+// distance or the negated dot product; lower is nearer. By codes they are estimates.
 type space struct {
 	Options
-	rows  *vector.Matrix[float32] // where nothing is quantised
-	signs *vector.Matrix[uint64]  // beside rows that are long: of each component whether it is below zero
+	rows  *vector.Matrix[float32] // if nothing is quantised
+	signs *vector.Matrix[uint64]  // for long rows: whether each component is negative
 	codes *vector.Matrix[int8]    // Int8: see encode
 	bit   *bitCodes               // Bit
 	room  []float32               // of set
 }
 
-// leastSigned is the components that vectors must have for their signs to be kept beside them: a 32nd of their size or a little
-// more. Shorter ones are measured as fast as read.
+// leastSigned is the least number of components of vectors whose signs are stored too, which takes a 32nd of their size or a
+// little more. Shorter ones are measured as fast as signs are read.
 const leastSigned = 64
 
-// target is what distances are measured from.
+// target is the vector from which distances are measured.
 type target struct {
 	floats []float32
 	codes  []int8
@@ -37,7 +37,7 @@ type target struct {
 	signs       []uint64 // of a node, by bits
 	coded       bool     // a query, by bits: measured by signed, not signs
 	along       float32  // see centre.residual
-	slope, base float32  // what the sum of signed is times the scale of a code
+	slope, base float32  // with the sum of signed they give an inner product, up to the scale of a code
 	residual    []float32
 }
 
@@ -84,8 +84,8 @@ func (s *space) reserve(n int) {
 	}
 }
 
-// prepare appends v to dst as the graph holds it: at length 1 where the metric is the cosine, and without signs on zeros, so
-// that vectors are equal where their bytes are.
+// prepare appends v to dst as the graph holds it: at length 1 if the metric is the cosine, and without signs on zeros, so
+// that vectors are equal exactly if their bytes are.
 func (s *space) prepare(dst, v []float32) []float32 {
 	at := len(dst)
 	if s.Metric == vector.Cosine {
@@ -116,7 +116,7 @@ func (s *space) grow() {
 	}
 }
 
-// set makes v, prepared, the vector of a node.
+// set stores v, prepared, as the vector of a node.
 func (s *space) set(node int, v []float32) {
 	switch s.Quant {
 	case vector.Int8:
@@ -133,11 +133,11 @@ func (s *space) set(node int, v []float32) {
 	}
 }
 
-// codeWidth is the bytes of an Int8 code, a multiple of 16.
+// codeWidth returns the bytes of an Int8 code, a multiple of 16.
 func (s *space) codeWidth() int { return (s.Dim + 15) &^ 15 }
 
-// factors is the number of floats behind an Int8 code: what a step of it is worth, and for the Euclidean distance the square
-// of the vector's length.
+// factors returns the number of floats after an Int8 code: the size of a step, and for the Euclidean distance the square of
+// the vector's length.
 func (s *space) factors() int {
 	if s.Metric == vector.L2 {
 		return 2
@@ -145,12 +145,12 @@ func (s *space) factors() int {
 	return 1
 }
 
-// factorsIn is the floats behind a code of width bytes; width is a multiple of 16, which keeps them aligned.
+// factorsIn returns the floats after a code of width bytes; width is a multiple of 16, which keeps them aligned.
 func factorsIn(row []int8, width int) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(&row[width])), (len(row)-width)/4)
 }
 
-// encode rounds v to codes from -127 to 127, of which its largest component becomes one.
+// encode rounds v to numbers from -127 to 127. Its largest component becomes 127 or -127.
 func (s *space) encode(code []int8, v []float32) (factors [2]float32) {
 	var largest float32
 	for _, x := range v {
@@ -178,7 +178,7 @@ func signs(words []uint64, v []float32) {
 	}
 }
 
-// encodes says that v, prepared, has the code that the node has.
+// encodes reports whether v, prepared, has the code that the node has.
 func (s *space) encodes(node int, v []float32) bool {
 	if s.Quant == vector.Bit {
 		row := make([]uint64, s.bit.words+1)
@@ -191,7 +191,7 @@ func (s *space) encodes(node int, v []float32) bool {
 	return equalMemory(code, row[:len(code)]) && equalMemory(f[:s.factors()], factorsIn(row, len(code)))
 }
 
-// wordsOf is how many words the signs of a vector take.
+// wordsOf returns how many words the signs of a vector take.
 func wordsOf(dim int) int { return (dim + 63) / 64 }
 
 func equalMemory[T any](a, b []T) bool {
@@ -199,7 +199,7 @@ func equalMemory[T any](a, b []T) bool {
 	return bytes.Equal(unsafe.Slice((*byte)(unsafe.Pointer(&a[0])), size), unsafe.Slice((*byte)(unsafe.Pointer(&b[0])), size))
 }
 
-// aim makes v, prepared, what is measured from.
+// aim makes v, prepared, the target of measurements.
 func (s *space) aim(t *target, v []float32) {
 	switch s.Quant {
 	case vector.Int8:
@@ -213,7 +213,7 @@ func (s *space) aim(t *target, v []float32) {
 	}
 }
 
-// aimAt makes a node what is measured from.
+// aimAt makes a node the target of measurements.
 func (s *space) aimAt(t *target, node int) {
 	switch s.Quant {
 	case vector.Int8:
@@ -228,7 +228,7 @@ func (s *space) aimAt(t *target, node int) {
 	}
 }
 
-// measure puts the distance of each node into out, which is as long.
+// measure stores the distance of each node in out, which has the same length.
 func (s *space) measure(t *target, nodes []uint32, out []float32) {
 	switch {
 	case s.Quant == vector.Int8:
@@ -245,7 +245,7 @@ func (s *space) measure(t *target, nodes []uint32, out []float32) {
 	}
 }
 
-// aimSigned makes v what signs are measured from, and returns what a step of its sums is worth.
+// aimSigned makes v the target of measurements of signs, and returns the size of a step of its sums.
 func (s *space) aimSigned(t *target, v []float32) float32 {
 	t.buf = slices.Grow(t.buf[:0], s.codeWidth())[:s.codeWidth()]
 	f := s.encode(t.buf, v)
@@ -253,7 +253,7 @@ func (s *space) aimSigned(t *target, v []float32) float32 {
 	return f[0]
 }
 
-// sumsOf is the room for a sum of each of n nodes.
+// sumsOf returns the buffer for the sums of n nodes.
 func (t *target) sumsOf(n int) []int32 {
 	if cap(t.sums) < n {
 		t.sums = make([]int32, n)

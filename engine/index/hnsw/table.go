@@ -1,9 +1,9 @@
 package hnsw
 
-// table finds nodes by the hashes of their vectors: open addressing with linear probing. A node's home follows its hash's
-// size, so that the table may be of any size.
+// table finds nodes by the hashes of their vectors: open addressing with linear probing. A node's home slot is proportional to
+// its hash, so that the table may have any size.
 type table struct {
-	slots []uint32 // a node and 1, or 0 for none
+	slots []uint32 // a node plus 1, or 0 for none
 	n     int
 }
 
@@ -20,7 +20,7 @@ func (t *table) next(at int) int {
 	return at
 }
 
-// each calls fn with each node whose hash is h until it answers false.
+// each calls fn with each node whose hash is h until fn returns false.
 func (t *table) each(hashes []uint32, h uint32, fn func(node uint32) bool) {
 	if t.n == 0 {
 		return
@@ -32,7 +32,7 @@ func (t *table) each(hashes []uint32, h uint32, fn func(node uint32) bool) {
 	}
 }
 
-// add puts a node in that is not there.
+// add adds a node that is not in the table.
 func (t *table) add(hashes []uint32, node uint32) {
 	if 8*(t.n+1) > 7*len(t.slots) {
 		t.resize(hashes, max(len(t.slots)*3/2, smallestTable))
@@ -49,7 +49,7 @@ func (t *table) put(hashes []uint32, node uint32) {
 	t.slots[at] = node + 1
 }
 
-// resize makes the table of a size that has room for what is in it.
+// resize changes the size of the table, which must have room for its nodes.
 func (t *table) resize(hashes []uint32, size int) {
 	old := t.slots
 	t.slots = make([]uint32, size)
@@ -67,7 +67,7 @@ func (t *table) reserve(hashes []uint32, n int) {
 	}
 }
 
-// remove takes a node out that is there, and moves those behind it that would be cut off from their homes.
+// remove removes a node that is in the table, and moves those after it that could not be found from their homes any more.
 func (t *table) remove(hashes []uint32, node uint32) {
 	gap := t.home(hashes[node])
 	for t.slots[gap] != node+1 {
@@ -84,7 +84,7 @@ func (t *table) remove(hashes []uint32, node uint32) {
 	t.n--
 }
 
-// between says that gap is on the way from home to at.
+// between reports whether gap is on the way from home to at.
 func (t *table) between(home, gap, at int) bool {
 	n := len(t.slots)
 	return (gap-home+n)%n < (at-home+n)%n

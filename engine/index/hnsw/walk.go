@@ -5,23 +5,23 @@ import (
 	"fenec/engine/vector"
 )
 
-// scratch is what one walk needs. It is used again.
+// scratch is the memory that one walk needs. It is reused.
 type scratch struct {
-	stamps    []uint8 // of each node: visited where it is stamp
+	stamps    []uint8 // of each node; it is visited if its stamp equals stamp
 	stamp     uint8
-	near      heap // nodes to go on from, the nearest on top
-	found     heap // the nearest nodes so far, turned: the farthest on top
-	taken     heap // where they are found by codes, the nearest to be ordered, turned
-	met       heap // where only some are accepted, all nodes that were measured,
+	near      heap // nodes to continue from, the nearest on top
+	found     heap // the nearest nodes so far, inverted: the farthest on top
+	taken     heap // by codes: the nearest, to be ordered by their own vectors, inverted
+	met       heap // if only some are accepted, all nodes that were measured,
 	farthest  key  // and the greatest of their keys
 	todo      []uint32
 	distances []float32
 	target    target
 	probe     target
 	sorted    []key    // candidates for links
-	fellows   []key    // those of the batch
-	picks     []key    // those chosen
-	chosen    []uint32 // their nodes
+	fellows   []key    // candidates of the same batch
+	picks     []key    // the chosen ones
+	chosen    []uint32 // the nodes of picks
 	scorer    vector.Scorer
 	top       index.TopK
 	nearest   index.TopK // see amongSigns
@@ -39,7 +39,7 @@ func (g *Graph) scratch() *scratch {
 	return s
 }
 
-// begin forgets which nodes were visited.
+// begin clears which nodes were visited.
 func (s *scratch) begin(nodes int) {
 	if len(s.stamps) < nodes {
 		s.stamps = make([]uint8, nodes+nodes/4)
@@ -58,7 +58,7 @@ func (s *scratch) meet(k key) {
 	s.farthest = max(s.farthest, k)
 }
 
-// measure is the distances from the target to nodes, valid until the next call.
+// measure returns the distances from the target to nodes, valid until the next call.
 func (s *scratch) measure(sp *space, t *target, nodes []uint32) []float32 {
 	if cap(s.distances) < len(nodes) {
 		s.distances = make([]float32, 2*len(nodes))
@@ -87,15 +87,15 @@ func (g *Graph) descend(s *scratch, level int) key {
 	return best
 }
 
-// walk is what a walk looks for.
+// walk are the parameters of a walk.
 type walk struct {
 	level  int
 	ef     int  // how many nodes it keeps in sight
 	living bool // tombstones are walked through and not kept
-	all    bool // all nodes that it measures are kept besides, in s.met
+	all    bool // all nodes that it measures are also kept in s.met
 }
 
-// walk collects in s.found the ef nodes nearest to the target that walking from start finds (algorithm 2).
+// walk collects in s.found the ef nodes nearest to the target that a walk from start finds (algorithm 2).
 func (g *Graph) walk(s *scratch, start key, w walk) {
 	s.begin(g.linked)
 	s.stamps[start.node()] = s.stamp
@@ -122,7 +122,7 @@ func (g *Graph) walk(s *scratch, start key, w walk) {
 	}
 }
 
-// meet looks at a node that was measured.
+// meet processes a node that was measured.
 func (g *Graph) meet(s *scratch, k key, w walk) {
 	if w.all {
 		s.meet(k)
