@@ -110,8 +110,8 @@ func TestAGetThatRequiresHoldsABatch(t *testing.T) {
 		})
 	}
 	for get, say := range map[string]string{
-		"get gates select open, max(since) group open having max(since) < now() require 1": "reads no time behind having",
-		"get gates require 1 lookup doors on gate where now() > gate":                      "reads no time behind a lookup",
+		"get gates select open, max(since) group open having max(since) < now() require 1": "reads no time in having",
+		"get gates require 1 lookup doors on gate where now() > gate":                      "reads no time in a lookup",
 		"get gates where till + 1 > now() require 1":                                       "reads the time only where",
 	} {
 		if got := r.want(400, "POST", "/t/x/batch", statement(claimJob)+"\n"+statement(get), "Fenec-Wait", "1000"); !strings.Contains(got.body, say) {

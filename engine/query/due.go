@@ -54,7 +54,7 @@ func PrepareDue(st syntax.Statement, r Reader) (*Due, error) {
 	}
 	if get, ok := st.(*syntax.Get); ok {
 		inner = inner || len(get.Lookups) > 0
-		if err := timeBehind(get); err != nil {
+		if err := timeElsewhere(get); err != nil {
 			return nil, err
 		}
 	}
@@ -155,13 +155,13 @@ func innerTime(where syntax.Expr) (err error) {
 	return err
 }
 
-// timeBehind fails if other clauses that determine how many rows a get has read the time.
-func timeBehind(get *syntax.Get) error {
-	if err := noTime(get.Having, "behind having"); err != nil {
+// timeElsewhere fails if other clauses that determine how many rows a get has read the time.
+func timeElsewhere(get *syntax.Get) error {
+	if err := noTime(get.Having, "in having"); err != nil {
 		return err
 	}
 	for i := range get.Lookups {
-		if err := noTime(get.Lookups[i].Where, "behind a lookup"); err != nil {
+		if err := noTime(get.Lookups[i].Where, "in a lookup"); err != nil {
 			return err
 		}
 	}

@@ -106,7 +106,7 @@ func (g *getPlan) endSteps(f *frame) {
 	for i, a := range g.groups.aggregates {
 		same := func(b aggregate) bool { return b.column != nil && b.column.name == a.column.name }
 		if a.column != nil && !slices.ContainsFunc(g.groups.aggregates[:i], same) {
-			f.step("ends", a.column.name+" "+a.index.String(), -1, -1, "the least and the greatest value stand at its ends")
+			f.step("ends", a.column.name+" "+a.index.String(), -1, -1, "the least and the greatest value are at its ends")
 		}
 	}
 }

@@ -107,7 +107,7 @@ func (c *compiler) expr(e syntax.Expr) (node, error) {
 		}
 		return c.groupNode(cell, e.Pos), nil
 	}
-	return node{}, errorAt(fail.Invalid, e.Position(), "a get in parentheses stands behind in only")
+	return node{}, errorAt(fail.Invalid, e.Position(), "a get in parentheses can only follow in")
 }
 
 func literal(v doc.Value, pos syntax.Pos) node {

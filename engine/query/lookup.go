@@ -128,7 +128,7 @@ func (c *compiler) level(e *syntax.Lookup) (*level, error) {
 // beside fails if the rows above already have a key with the name of the level.
 func (l *level) beside(show *projection, name syntax.Name) error {
 	if show.holds(l.name) {
-		return errorAt(fail.Invalid, name.Pos, "the rows that lookup %s stands beside have a key %s already: select them with that one under another name", l.name, l.name)
+		return errorAt(fail.Invalid, name.Pos, "the rows of lookup %s have a key %s already: select them with that one under another name", l.name, l.name)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func (p *parser) aggregate() (*Aggregate, error) {
 			return nil, p.invalid(p.tok.pos, "%s wants a field; only count takes *", out.Name)
 		}
 		p.advance()
-		return out, p.want(')', ") behind count(*")
+		return out, p.want(')', ") after count(*")
 	}
 	if p.tok.is("distinct") && p.peek().kind == kindName { // followed by anything else it is a field
 		if out.Name != "count" {
@@ -49,7 +49,7 @@ func (p *parser) aggregate() (*Aggregate, error) {
 		return nil, err
 	}
 	out.Arg = &arg
-	return out, p.want(')', ") behind the field, as an aggregate takes no expression")
+	return out, p.want(')', ") after the field, as an aggregate takes no expression")
 }
 
 // fieldName reads a name that must not continue as a path; who names the clause, for the error.
@@ -76,7 +76,7 @@ func (p *parser) groupKey() (*Name, error) {
 // havingCondition reads a condition that may contain aggregates.
 func (p *parser) havingCondition() (Expr, error) {
 	p.having = true
-	x, err := p.expression("a condition behind having")
+	x, err := p.expression("a condition after having")
 	p.having = false
 	return x, err
 }
@@ -119,9 +119,9 @@ func (p *parser) checkGrouped(st *Get) error {
 		path, ok := item.Expr.(*Path)
 		switch {
 		case !ok:
-			return p.invalid(item.Pos, "an expression has no one value in a group; beside aggregates select the field to group by")
+			return p.invalid(item.Pos, "an expression has no single value in a group: select aggregates and the field to group by")
 		case st.Group == nil:
-			return p.invalid(item.Pos, "%s is selected beside an aggregate, which wants it to be grouped by: group %s", path.text(), path.text())
+			return p.invalid(item.Pos, "%s is selected together with an aggregate and has to be grouped by: add group %s", path.text(), path.text())
 		case len(path.Parts) > 1 || path.Parts[0] != st.Group.Text:
 			return p.invalid(item.Pos, "%s has no one value in a group by %s; select that field or aggregates", path.text(), st.Group.Text)
 		}

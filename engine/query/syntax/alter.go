@@ -37,7 +37,7 @@ func (st *RenameField) String() string {
 
 // alter reads the statement after the word.
 func (p *parser) alter() (Statement, error) {
-	if err := p.wantWord("collection", "collection behind alter"); err != nil {
+	if err := p.wantWord("collection", "collection after alter"); err != nil {
 		return nil, err
 	}
 	c, err := p.collection()
@@ -50,7 +50,7 @@ func (p *parser) alter() (Statement, error) {
 	default:
 		return nil, p.unexpected("add, drop or rename")
 	}
-	if err := p.wantWord("field", "field behind "+verb.text); err != nil {
+	if err := p.wantWord("field", "field after "+verb.text); err != nil {
 		return nil, err
 	}
 	switch {

@@ -163,7 +163,7 @@ func (p *parser) clause(c *clauses, bit clause, at Pos) (err error) {
 		c.selected, err = p.selectItems()
 		p.rest.more = moreItems(c.selected)
 	case clauseWhere:
-		c.where, err = p.expression("a condition behind where")
+		c.where, err = p.expression("a condition after where")
 		p.rest.more = "an operator, "
 	case clauseNear:
 		c.near, err = p.near(at)
@@ -263,7 +263,7 @@ func (p *parser) selectItems() ([]SelectItem, error) {
 	if p.tok.kind == '*' {
 		p.advance()
 		if p.tok.kind == ',' {
-			return nil, p.invalid(p.tok.pos, "* is all fields and stands alone")
+			return nil, p.invalid(p.tok.pos, "* selects all fields and has to be the only item")
 		}
 		return nil, nil
 	}
@@ -299,13 +299,13 @@ const (
 func (p *parser) selectItem() (SelectItem, error) {
 	item := SelectItem{Pos: p.tok.pos}
 	if p.tok.kind == '*' {
-		return item, p.invalid(p.tok.pos, "* is all fields and stands alone")
+		return item, p.invalid(p.tok.pos, "* selects all fields and has to be the only item")
 	}
 	var err error
 	if p.atAggregate() {
 		item.Expr, err = p.aggregate()
 		if _, bind := p.operator(); err == nil && bind != bindNone {
-			err = p.invalid(p.tok.pos, "an aggregate stands alone in a select list, found %s behind it", &p.tok)
+			err = p.invalid(p.tok.pos, "an aggregate has to be a whole item of a select list, found %s after it", &p.tok)
 		}
 	} else {
 		item.Expr, err = p.expression("a field, path or expression")
@@ -326,7 +326,7 @@ func (p *parser) selectItem() (SelectItem, error) {
 		item.As = string(p.text().B)
 		return item, nil
 	}
-	return item, p.unexpected("a name behind as")
+	return item, p.unexpected("a name after as")
 }
 
 // orderKeys reads `[by] path [collate C] [asc|desc], ...`, whose keys have distinct paths or collations: a
@@ -399,5 +399,5 @@ func (p *parser) bound(of string, least int64) (Expr, error) {
 		p.advance()
 		return p.literals.one(Literal{Value: doc.Value{Kind: doc.Int, N: uint64(v)}, Pos: at}), nil
 	}
-	return nil, p.unexpected("a whole number from " + strconv.FormatInt(least, 10) + " or a parameter behind " + of)
+	return nil, p.unexpected("a whole number from " + strconv.FormatInt(least, 10) + " or a parameter after " + of)
 }

@@ -226,9 +226,9 @@ func comparisonName(op Op) string {
 }
 
 func (p *parser) isNull(x Expr, at Pos) (Expr, error) {
-	op, wanted := IsNull, "null or not null behind is"
+	op, wanted := IsNull, "null or not null after is"
 	if p.take("not") {
-		op, wanted = IsNotNull, "null behind is not"
+		op, wanted = IsNotNull, "null after is not"
 	}
 	return &Unary{Op: op, X: x, Pos: at}, p.wantWord("null", wanted)
 }
@@ -249,7 +249,7 @@ func (p *parser) notIn(x Expr, height int, at Pos) (Expr, int, error) {
 
 // in reads the list, parameter or inner get after in.
 func (p *parser) in(x Expr, at Pos) (Expr, int, error) {
-	const wanted = "a list [a, b], a parameter or (get ...) behind in"
+	const wanted = "a list [a, b], a parameter or (get ...) after in"
 	var y Expr
 	var err error
 	h := 0

@@ -36,7 +36,7 @@ func (p *parser) index() (x doc.Index, err error) {
 	case name.kind == kindName:
 		err = p.invalid(name.pos, "there is no index @%s; expected %s", shorten(strings.ToLower(name.text)), indexNames)
 	default:
-		err = p.unexpected("the name of an index behind @")
+		err = p.unexpected("the name of an index after @")
 	}
 	return x, err
 }
@@ -113,7 +113,7 @@ func (p *parser) hnswOption(o *doc.HNSWOptions) (name string, err error) {
 }
 
 // equals reads the = after an option's name.
-func (p *parser) equals(name string) error { return p.want('=', "= and a value behind "+name) }
+func (p *parser) equals(name string) error { return p.want('=', "= and a value after "+name) }
 
 func (p *parser) optionInt(name string, least, most int) (int, error) {
 	if err := p.equals(name); err != nil {
@@ -141,7 +141,7 @@ func (p *parser) optionFloat(name string, most float64) (float64, error) {
 	}
 	at, negative := p.tok.pos, p.takeKind('-')
 	if p.tok.kind != kindInt && p.tok.kind != kindNumber {
-		return 0, p.unexpected("a number behind " + name + "=")
+		return 0, p.unexpected("a number after " + name + "=")
 	}
 	f, err := strconv.ParseFloat(plainDigits(p.tok.text), 64)
 	if err != nil || negative || f > most {
@@ -157,7 +157,7 @@ func (p *parser) quantOption() (vector.Quant, error) {
 	}
 	q, ok := vector.ParseQuant(strings.ToLower(p.tok.text))
 	if !ok || p.tok.kind != kindName {
-		return 0, p.unexpected("int8 or bit behind quant=")
+		return 0, p.unexpected("int8 or bit after quant=")
 	}
 	p.advance()
 	return q, nil

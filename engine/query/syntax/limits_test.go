@@ -149,8 +149,8 @@ func TestManyKeysAreComparedAsFewAre(t *testing.T) {
 		{"f999: 1", `"f999" is given twice`},
 		{"m.k500: 1", `"m.k500" is given twice`},
 		{"m: 1", `"m" is given twice`},
-		{"m.k3.x: 1", `"m.k3.x" is given beside "m.k3", which it is inside`},
-		{"f7.x: 1", `"f7.x" is given beside "f7", which it is inside`},
+		{"m.k3.x: 1", `"m.k3.x" is given together with "m.k3", which contains it`},
+		{"f7.x: 1", `"f7.x" is given together with "f7", which contains it`},
 	} {
 		_, err := Parse(many(c[0]))
 		if err == nil || !strings.Contains(err.Error(), c[1]) {

@@ -10,7 +10,7 @@ func (p *parser) lookups(c *clauses, top Name) ([]Lookup, error) {
 		}
 		name := level.Collection
 		if name.Text == top.Text {
-			return nil, p.invalid(name.Pos, "a collection cannot be looked up beside itself, and %s is in the chain already", shorten(name.Text))
+			return nil, p.invalid(name.Pos, "a collection can occur only once in a chain of lookups, and %s is in it already", shorten(name.Text))
 		}
 		for i := range out {
 			if out[i].Collection.Text == name.Text {
@@ -33,7 +33,7 @@ func (p *parser) lookup(of *clauses) (out Lookup, err error) {
 	if err = p.wantWord("on", "on and the field of "+shorten(out.Collection.Text)+" that says whose it is"); err != nil {
 		return out, err
 	}
-	if out.On, err = p.fieldName("a field's name behind on", "lookup"); err != nil {
+	if out.On, err = p.fieldName("a field's name after on", "lookup"); err != nil {
 		return out, err
 	}
 	if p.takeKind('=') {
@@ -55,7 +55,7 @@ func (p *parser) lookup(of *clauses) (out Lookup, err error) {
 	}
 	if c.count {
 		if of.given&clausesOfRows != 0 || of.count {
-			return out, p.invalid(out.Collection.Pos, "the count behind lookup %s is that of the whole get, which takes it once and without clauses that are for rows", shorten(out.Collection.Text))
+			return out, p.invalid(out.Collection.Pos, "the count after lookup %s is that of the whole get, which takes it once and without clauses that are for rows", shorten(out.Collection.Text))
 		}
 		of.count = true
 	}
@@ -69,11 +69,11 @@ func (p *parser) checkLookups(st *Get) error {
 		l := &st.Lookups[i]
 		switch {
 		case st.Grouped():
-			return p.invalid(l.Collection.Pos, "lookup stands beside documents, and aggregates answer groups of them")
+			return p.invalid(l.Collection.Pos, "lookup adds to documents, and aggregates return groups of them")
 		case st.Count && !l.Required:
-			return p.invalid(l.Collection.Pos, "count beside lookup %s wants it required: without it every row counts", shorten(l.Collection.Text))
+			return p.invalid(l.Collection.Pos, "count with lookup %s needs it to be required: otherwise every row counts", shorten(l.Collection.Text))
 		case st.Count && (l.Select != nil || l.Order != nil || l.Limit != nil || l.Offset != nil):
-			return p.invalid(l.Collection.Pos, "lookup %s beside count takes where alone; select, order, limit and offset are for rows", shorten(l.Collection.Text))
+			return p.invalid(l.Collection.Pos, "lookup %s with count takes only where; select, order, limit and offset are for rows", shorten(l.Collection.Text))
 		}
 	}
 	return nil

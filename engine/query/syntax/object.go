@@ -26,10 +26,10 @@ func (p *parser) pairs(document bool) ([]Item, int, error) {
 		if err := seen.add(p, items, &key); err != nil {
 			return nil, 0, err
 		}
-		if err := p.want(':', "a colon behind the key"); err != nil {
+		if err := p.want(':', "a colon after the key"); err != nil {
 			return nil, 0, err
 		}
-		x, h, err := p.binary(bindNone, "a value behind the colon")
+		x, h, err := p.binary(bindNone, "a value after the colon")
 		if err != nil {
 			return nil, 0, err
 		}
@@ -66,7 +66,7 @@ func (p *parser) key(document bool) (Path, error) {
 		return Path{}, err
 	}
 	if p.tok.kind == '.' {
-		return Path{}, p.unexpected("a colon behind the key, as the keys inside a value are no paths")
+		return Path{}, p.unexpected("a colon after the key, as the keys inside a value are no paths")
 	}
 	return Path{Parts: p.parts.list(name.Text), Pos: name.Pos}, nil
 }
@@ -151,7 +151,7 @@ func (p *parser) givenTwice(key *Path, other string) error {
 	case text == other && len(key.Parts) == 1:
 		return p.invalid(key.Pos, "%s is given twice", quote(text))
 	case len(other) < len(text):
-		return p.invalid(key.Pos, "%s is given beside %s, which it is inside", quote(text), quote(other))
+		return p.invalid(key.Pos, "%s is given together with %s, which contains it", quote(text), quote(other))
 	default:
 		return p.invalid(key.Pos, "%s is given twice, here and before as itself or in parts", quote(text))
 	}

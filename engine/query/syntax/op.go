@@ -10,10 +10,10 @@ var opNames = [...]string{
 // operandOf describes what is expected after each operator.
 var operandOf = func() (out [len(opNames)]string) {
 	for op, name := range opNames {
-		out[op] = "a value behind " + name
+		out[op] = "a value after " + name
 	}
-	out[And] = "a condition behind and"
-	out[Or] = "a condition behind or"
+	out[And] = "a condition after and"
+	out[Or] = "a condition after or"
 	return out
 }()
 

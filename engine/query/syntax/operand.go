@@ -40,7 +40,7 @@ func (p *parser) parentheses() (Expr, int, error) {
 		return nil, 0, err
 	}
 	p.advance()
-	x, height, err := p.binary(bindNone, "a value or condition behind (")
+	x, height, err := p.binary(bindNone, "a value or condition after (")
 	if err != nil {
 		return nil, 0, err
 	}
@@ -60,7 +60,7 @@ func (p *parser) negative() (Expr, int, error) {
 		return nil, 0, err
 	}
 	p.advance()
-	x, height, err := p.operand(bindSign, "a value behind -")
+	x, height, err := p.operand(bindSign, "a value after -")
 	if err != nil {
 		return nil, 0, err
 	}
@@ -215,7 +215,7 @@ func (p *parser) not(min int) (Expr, int, error) {
 		return nil, 0, err
 	}
 	p.advance()
-	x, height, err := p.binary(bindNot, "a condition behind not")
+	x, height, err := p.binary(bindNot, "a condition after not")
 	if err != nil {
 		return nil, 0, err
 	}
@@ -239,20 +239,20 @@ func (p *parser) caseOf() (Expr, int, error) {
 	for p.take("when") {
 		var arm When
 		var err error
-		if arm.Cond, err = part("a condition behind when"); err != nil {
+		if arm.Cond, err = part("a condition after when"); err != nil {
 			return nil, 0, err
 		}
 		if err = p.wantWord("then", "an operator or then"); err != nil {
 			return nil, 0, err
 		}
-		if arm.Then, err = part("a value behind then"); err != nil {
+		if arm.Then, err = part("a value after then"); err != nil {
 			return nil, 0, err
 		}
 		out.Whens = append(out.Whens, arm)
 	}
 	if p.take("else") {
 		var err error
-		if out.Else, err = part("a value behind else"); err != nil {
+		if out.Else, err = part("a value after else"); err != nil {
 			return nil, 0, err
 		}
 		if err = p.wantWord("end", "an operator or end"); err != nil {
@@ -312,7 +312,7 @@ func (p *parser) expressions(closing kind, first, next string) ([]Expr, int, err
 		out = append(out, x)
 		height = max(height, h)
 		if p.takeKind(',') {
-			first = "a value behind the comma"
+			first = "a value after the comma"
 			continue
 		}
 		return out, height, p.want(closing, next)
@@ -408,7 +408,7 @@ func (p *parser) noFunction() error {
 	name := strings.ToLower(p.tok.text)
 	switch {
 	case p.tok.anyOf(aggregates[:]...):
-		return p.invalid(p.tok.pos, "the aggregate %s stands alone in select or order, or in the condition of having", name)
+		return p.invalid(p.tok.pos, "the aggregate %s can only be a whole item of select or order, or in the condition of having", name)
 	case p.tok.anyOf("in", "is", "has", "and", "or"):
 		return p.unexpected("a value before " + name)
 	}

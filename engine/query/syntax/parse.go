@@ -177,7 +177,7 @@ func (p *parser) path(what string) (Path, error) {
 	for p.tok.kind == '.' {
 		p.advance()
 		if p.tok.kind != kindName {
-			return Path{}, p.unexpected("a name behind the dot of a path")
+			return Path{}, p.unexpected("a name after the dot of a path")
 		}
 		if len(out.Parts) == MaxPath {
 			return Path{}, p.pathTooLong(p.tok.pos)

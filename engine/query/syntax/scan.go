@@ -104,7 +104,7 @@ func (s *scanner) stray(off int) token {
 	case r == utf8.RuneError && size <= 1:
 		return s.invalid(off)
 	case r == '!':
-		return s.fail(off, `"!" stands only in "!="; negation is not`)
+		return s.fail(off, `"!" is only valid in "!="; write not for negation`)
 	case r == '&' || r == '|':
 		return s.fail(off, "%s is no operator; conditions are joined by and, or", quote(string(r)))
 	case r == '`':
@@ -201,7 +201,7 @@ func (s *scanner) number() token {
 		}
 	}
 	if nameEnd(s.text, s.off) > s.off {
-		return s.fail(s.off, "a number ends before a letter, found %s behind %s",
+		return s.fail(s.off, "a number ends before a letter, found %s after %s",
 			quote(s.text[s.off:nameEnd(s.text, s.off)]), shorten(s.text[start:s.off]))
 	}
 	return s.token(k, start)

@@ -4,7 +4,7 @@ package syntax
 func (p *parser) near(at Pos) (*Near, error) {
 	out := &Near{Pos: at}
 	var err error
-	if out.Field, err = p.fieldName("a field's name behind near", "near"); err != nil {
+	if out.Field, err = p.fieldName("a field's name after near", "near"); err != nil {
 		return nil, err
 	}
 	if out.Vector, err = p.vector("near " + shorten(out.Field.Text)); err != nil {
@@ -32,7 +32,7 @@ func (p *parser) near(at Pos) (*Near, error) {
 func (p *parser) match(at Pos) (*Match, error) {
 	out := &Match{Pos: at}
 	var err error
-	if out.Field, err = p.fieldName("a field's name behind match", "match"); err != nil {
+	if out.Field, err = p.fieldName("a field's name after match", "match"); err != nil {
 		return nil, err
 	}
 	switch p.tok.kind {
@@ -42,7 +42,7 @@ func (p *parser) match(at Pos) (*Match, error) {
 		at := p.tok.pos
 		out.Text = p.literals.one(Literal{Value: p.text(), Pos: at})
 	default:
-		err = p.unexpected("a text or a parameter behind match " + shorten(out.Field.Text))
+		err = p.unexpected("a text or a parameter after match " + shorten(out.Field.Text))
 	}
 	return out, err
 }
@@ -51,7 +51,7 @@ func (p *parser) match(at Pos) (*Match, error) {
 func (p *parser) rerank(at Pos) (*Rerank, error) {
 	out := &Rerank{Pos: at}
 	var err error
-	if out.Field, err = p.fieldName("a field's name behind rerank", "rerank"); err != nil {
+	if out.Field, err = p.fieldName("a field's name after rerank", "rerank"); err != nil {
 		return nil, err
 	}
 	if out.Vector, err = p.vector("rerank " + shorten(out.Field.Text)); err != nil {
@@ -100,7 +100,7 @@ func (p *parser) givenAgain(word token) error {
 }
 
 // vector reads a list of numbers, a text or a parameter.
-func (p *parser) vector(behind string) (Expr, error) {
+func (p *parser) vector(after string) (Expr, error) {
 	switch p.tok.kind {
 	case kindParam:
 		return p.param()
@@ -110,7 +110,7 @@ func (p *parser) vector(behind string) (Expr, error) {
 	case '[':
 		return p.numbers()
 	}
-	return nil, p.unexpected("a vector ([1, 2], a text or a parameter) behind " + behind)
+	return nil, p.unexpected("a vector ([1, 2], a text or a parameter) after " + after)
 }
 
 // numbers reads `[1, -2.5]`.
@@ -147,7 +147,7 @@ func (p *parser) checkSearch(st *Get) error {
 	case len(st.Lookups) > 0:
 		return p.invalid(at, "%s does not combine with lookup", word)
 	case st.Fuse != nil && (st.Near == nil || st.Match == nil):
-		return p.invalid(st.Fuse.Pos, "fuse joins a match and a near, and wants both beside it")
+		return p.invalid(st.Fuse.Pos, "fuse joins a match and a near: expected both")
 	case st.Rerank != nil && st.Near != nil:
 		return p.invalid(st.Rerank.Pos, "rerank orders by a distance of its own and does not combine with near")
 	case st.Rerank != nil && st.Match == nil:

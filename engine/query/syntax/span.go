@@ -11,7 +11,7 @@ const spanNames = "a span of time like 30m (s, m, h or d)"
 // span reads `(30m)`.
 func (p *parser) span() (time.Duration, error) {
 	if p.tok.kind != '(' {
-		return 0, p.unexpected("( and " + spanNames + " behind @ttl")
+		return 0, p.unexpected("( and " + spanNames + " after @ttl")
 	}
 	p.tok = p.scan.span() // a number could not contain its letters
 	at := p.tok
@@ -28,7 +28,7 @@ func (p *parser) span() (time.Duration, error) {
 		return 0, p.invalid(at.pos, "a ttl is %s at most, found %s", doc.FormatSpan(doc.MaxSpan), shorten(at.text))
 	}
 	p.advance()
-	return span, p.want(')', ") behind the span of time")
+	return span, p.want(')', ") after the span of time")
 }
 
 // span returns a word that begins with a digit as one token. Otherwise it is like next.

@@ -9,7 +9,7 @@ func (p *parser) statement() (Statement, error) {
 		return nil, err
 	}
 	if p.takeKind(';') && p.tok.kind != kindEnd {
-		return nil, p.unexpected("nothing behind the semicolon")
+		return nil, p.unexpected("nothing after the semicolon")
 	}
 	if p.tok.kind != kindEnd {
 		return nil, p.unexpected(p.rest.wanted("the end of the statement"))
@@ -74,7 +74,7 @@ func (p *parser) compact() (Statement, error) {
 }
 
 func (p *parser) drop() (Statement, error) {
-	if err := p.wantWord("collection", "collection behind drop"); err != nil {
+	if err := p.wantWord("collection", "collection after drop"); err != nil {
 		return nil, err
 	}
 	st := &DropCollection{}
@@ -95,7 +95,7 @@ func (p *parser) create() (Statement, error) {
 	case p.take("index"):
 		return p.createIndex()
 	}
-	return nil, p.unexpected("collection or index behind create")
+	return nil, p.unexpected("collection or index after create")
 }
 
 // ifNotExists reads the three words, if they are here.
@@ -105,7 +105,7 @@ func (p *parser) ifNotExists() (bool, error) {
 	}
 	p.advance()
 	p.advance()
-	return true, p.wantWord("exists", "exists behind if not")
+	return true, p.wantWord("exists", "exists after if not")
 }
 
 func (p *parser) createCollection() (Statement, error) {
@@ -208,7 +208,7 @@ func (p *parser) createIndex() (Statement, error) {
 		return nil, err
 	}
 	if parentheses {
-		if err = p.want(')', ") behind the field or path to index"); err != nil {
+		if err = p.want(')', ") after the field or path to index"); err != nil {
 			return nil, err
 		}
 	}
@@ -261,13 +261,13 @@ func (p *parser) put(insert bool) (Statement, error) {
 func (p *parser) insertClauses(st *Put) (err error) {
 	p.rest.more = "if absent, returning, "
 	if p.take("if") {
-		if err := p.wantWord("absent", "absent behind if"); err != nil {
+		if err := p.wantWord("absent", "absent after if"); err != nil {
 			return err
 		}
 		st.IfAbsent = true
 		p.rest.more = "else set, returning, "
 		if p.take("else") {
-			if err := p.wantWord("set", "set behind else"); err != nil {
+			if err := p.wantWord("set", "set after else"); err != nil {
 				return err
 			}
 			if st.Else, err = p.setItems(); err != nil {

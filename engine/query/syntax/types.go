@@ -26,7 +26,7 @@ func (p *parser) fieldType() (doc.Type, error) {
 	case elem.Dim > 0:
 		return doc.Type{}, p.invalid(at, "a list holds no vectors; a field holds one %s", elem)
 	}
-	return doc.Type{Kind: doc.TypeList, Elem: elem.Kind}, p.want(']', "] behind the type of the list's elements")
+	return doc.Type{Kind: doc.TypeList, Elem: elem.Kind}, p.want(']', "] after the type of the list's elements")
 }
 
 var types = [...]struct {
@@ -66,7 +66,7 @@ func (p *parser) typeName() (doc.Type, error) {
 
 // dimensions reads `<N>` after a type's name, and for a vector `<N, f16>`.
 func (p *parser) dimensions(name string, t doc.Type, most int) (doc.Type, error) {
-	if err := p.want('<', "<N> behind "+name+", its number of dimensions"); err != nil {
+	if err := p.want('<', "<N> after "+name+", its number of dimensions"); err != nil {
 		return t, err
 	}
 	var err error
@@ -74,22 +74,22 @@ func (p *parser) dimensions(name string, t doc.Type, most int) (doc.Type, error)
 		return t, err
 	}
 	if t.Kind != doc.TypeVector {
-		return t, p.want('>', "> behind the number of dimensions")
+		return t, p.want('>', "> after the number of dimensions")
 	}
 	if !p.takeKind(',') {
-		return t, p.want('>', "> or a comma and f16 behind the number of dimensions")
+		return t, p.want('>', "> or a comma and f16 after the number of dimensions")
 	}
-	if err := p.wantWord("f16", "f16 behind the comma"); err != nil {
+	if err := p.wantWord("f16", "f16 after the comma"); err != nil {
 		return t, err
 	}
 	t.F16 = true
-	return t, p.want('>', "> behind f16")
+	return t, p.want('>', "> after f16")
 }
 
-// within reads a whole number from least to most; behind is what comes before it and what names it, for errors.
-func (p *parser) within(behind, what string, least, most int) (int, error) {
+// within reads a whole number from least to most; after is what comes before it and what names it, for errors.
+func (p *parser) within(after, what string, least, most int) (int, error) {
 	if p.tok.kind != kindInt {
-		return 0, p.unexpected("a whole number behind " + behind)
+		return 0, p.unexpected("a whole number after " + after)
 	}
 	n, err := p.integer(false)
 	if err != nil || n < int64(least) || n > int64(most) {
@@ -103,7 +103,7 @@ func (p *parser) within(behind, what string, least, most int) (int, error) {
 func (p *parser) collation() (collation.Collation, error) {
 	const wanted = "a collation (und or tr)"
 	if p.tok.kind != kindName {
-		return 0, p.unexpected(wanted + " behind collate")
+		return 0, p.unexpected(wanted + " after collate")
 	}
 	c, ok := collation.Parse(strings.ToLower(p.tok.text))
 	if !ok {
