@@ -8,8 +8,8 @@ import (
 	"fenec/internal/http1"
 )
 
-// forward serves a request to a tenant: it is read whole, sent to the node that holds the tenant, and the node's
-// answer is passed back.
+// forward serves a request to a tenant: it reads the request whole, sends it to the node that holds the tenant, and returns
+// the node's answer.
 func (rt *Router) forward(r *http1.Request, name []byte) http1.Answer {
 	t := rt.dir.tenants.get(name)
 	if !t.routed() {
@@ -21,20 +21,20 @@ func (rt *Router) forward(r *http1.Request, name []byte) http1.Answer {
 		if ex.body, err = r.Body(http1.MaxBody); err != nil {
 			return refused(err)
 		}
-		// The body took its time: the tenant may have moved.
+		// Reading the body may have taken long: the tenant may have moved.
 		if t = rt.dir.tenants.get(name); !t.routed() {
 			return noTenant(string(name))
 		}
 	}
 	ex.silence = rt.transport.silence
-	if wait := waits(r); wait > 0 { // a router that stops does not sit the wait out
+	if wait := waits(r); wait > 0 { // a router that stops ends the wait
 		ex.silence += wait
 		ex.watch = newWatch(r)
 		rt.held.add(ex.watch)
 	}
 	answer, away := ex.run(t.node)
 	if away {
-		// The node does not hold the tenant. Where it has moved since it was looked up, its new node answers.
+		// The node does not hold the tenant. If it has moved since the lookup, its new node answers.
 		if now := rt.dir.tenants.get(name); now.routed() && now.node != t.node {
 			answer, _ = ex.run(now.node)
 		}
@@ -46,15 +46,15 @@ func (rt *Router) forward(r *http1.Request, name []byte) http1.Answer {
 }
 
 func noTenant(name string) http1.Answer {
-	a := http1.ErrorAnswer(404, "there is no tenant "+name)
+	a := http1.ErrorAnswer(404, "no tenant "+name)
 	a.Headers = append(a.Headers[:len(a.Headers):len(a.Headers)], absentHeader)
 	return a
 }
 
-// absentHeader tells a 404 of a tenant from one of something in a tenant.
+// absentHeader distinguishes a 404 for a tenant from one for something in a tenant.
 var absentHeader = http1.Header{Name: []byte("Fenec-Tenant"), Value: []byte("absent")}
 
-// refused is the answer to a body that could not be read.
+// refused returns the answer for a body that could not be read.
 func refused(err error) http1.Answer {
 	var bad *http1.Error
 	if errors.As(err, &bad) {
@@ -66,29 +66,29 @@ func refused(err error) http1.Answer {
 }
 
 const (
-	// largeAnswer is the longest answer that is copied out of the connection it came on.
+	// largeAnswer is the longest answer that is copied out of the buffer of its connection.
 	largeAnswer = 32 << 10
-	// heldAnswer is the most that is held of an answer, head included, where there is room, and leastAnswer where there is
-	// none: of a longer one, the rest is read from the node as the client takes it.
+	// heldAnswer is the most bytes held of an answer, head included, if there is room, and leastAnswer if there is none. The
+	// rest of a longer one is read from the node as the client reads.
 	heldAnswer  = 1 << 20
 	leastAnswer = 64 << 10
-	// answerMemory is what the answers that are held take together, those up to leastAnswer left out.
+	// answerMemory bounds the bytes of all held answers, without those up to leastAnswer.
 	answerMemory = 64 << 20
 )
 
-// exchange is one request on its way to a node and its answer on the way back.
+// exchange is one request to a node and its answer.
 type exchange struct {
 	router  *Router
 	request *http1.Request
-	hops    bool // some of its headers end here
+	hops    bool // some of its headers are not forwarded
 	body    []byte
-	silence time.Duration // the node's longest
-	watch   *watch        // of a request that asks its node to hold it; nil of others, and once a stream has it
+	silence time.Duration // how long the node may stay silent
+	watch   *watch        // of a request that asks its node to hold it; nil for others, and once a stream owns it
 }
 
-// run sends the request to a node and reads its answer. A request that was not wholly sent goes again, once, on a
-// fresh connection; one that was, and whose answer was lost, does so only where running it twice is harmless. away
-// tells that the node says it does not hold the tenant.
+// run sends the request to a node and reads its answer. A request that was not sent whole is sent again, once, on a new
+// connection; one that was sent and whose answer was lost, only if running it twice is harmless. away reports whether the
+// node answered that it does not hold the tenant.
 func (ex *exchange) run(n *node) (answer http1.Answer, away bool) {
 	l := n.link.Load()
 	w := l.pool.take()
@@ -118,7 +118,7 @@ func (ex *exchange) mayRepeat(err *lost) bool {
 	return !err.sent || repeatable(ex.request)
 }
 
-// try sends the request over one connection, which it gives back where it succeeds.
+// try sends the request over one connection, which it returns to the pool on success.
 func (ex *exchange) try(w *wire, l *link) (answer http1.Answer, away bool, failed *lost) {
 	r := ex.request
 	began := time.Now()
@@ -130,7 +130,7 @@ func (ex *exchange) try(w *wire, l *link) (answer http1.Answer, away bool, faile
 	if len(rest) <= joinedBody {
 		w.out, rest = append(w.out, rest...), nil
 	}
-	// A node may answer and close without having read everything: where it has, its answer counts.
+	// A node may answer and close before it has read everything: its answer counts.
 	sending := w.Send(w.out, rest)
 	rep, err := w.ReadHead(r.Method, began.Add(ex.silence))
 	if err != nil {
@@ -164,7 +164,7 @@ func (ex *exchange) try(w *wire, l *link) (answer http1.Answer, away bool, faile
 	return answer, away, nil
 }
 
-// roomFor is how many bytes of an answer may be held, and how many of them were taken from the memory for answers.
+// roomFor returns how many bytes of an answer may be held, and how many of them were taken from the memory for answers.
 func (ex *exchange) roomFor(rep *http1.Response) (most int, counted int64) {
 	size := min(int64(len(rep.Head))+rep.Length, heldAnswer)
 	switch {
@@ -176,7 +176,7 @@ func (ex *exchange) roomFor(rep *http1.Response) (most int, counted int64) {
 	return leastAnswer, 0
 }
 
-// passBack makes the client's answer from a node's, which is there whole.
+// passBack makes the client's answer from a node's answer that was read whole.
 func (ex *exchange) passBack(w *wire, l *link, rep *http1.Response, message []byte) http1.Answer {
 	status, closing := rep.Status, !ex.request.KeepAlive()
 	if len(message) > largeAnswer {
@@ -192,11 +192,11 @@ func (ex *exchange) passBack(w *wire, l *link, rep *http1.Response, message []by
 	return http1.Answer{Status: status, Raw: raw}
 }
 
-// plain reports whether an answer with a length goes on byte for byte.
+// plain reports whether an answer with a length is forwarded byte for byte.
 func (ex *exchange) plain(w *wire) bool { return !w.hops && ex.request.KeepAlive() }
 
-// passLarge is passBack for an answer that is not copied: the connection it lies in is given back once the client has
-// it.
+// passLarge is passBack for an answer that is not copied: the connection whose buffer holds it is returned to the pool once
+// the client has it.
 func (ex *exchange) passLarge(w *wire, l *link, rep *http1.Response, message []byte) http1.Answer {
 	head, body := message[:len(rep.Head)], message[len(rep.Head):]
 	if !ex.plain(w) {
@@ -212,8 +212,8 @@ func (ex *exchange) passLarge(w *wire, l *link, rep *http1.Response, message []b
 	}}
 }
 
-// appendAnswer appends a node's head as the client gets it: the lines that go on, the framing line where there is one,
-// and the word that the connection ends where it does.
+// appendAnswer appends the head for the client: the forwarded lines of the node's, the framing line if there is one, and
+// Connection: close if the connection ends.
 func appendAnswer(dst []byte, rep *http1.Response, hops bool, framing string, closing bool) []byte {
 	dst = append(dst, rep.Head[:bytes.IndexByte(rep.Head, '\n')+1]...)
 	dst = appendLines(dst, rep.Head, rep.Headers, hops)
@@ -224,11 +224,11 @@ func appendAnswer(dst []byte, rep *http1.Response, hops bool, framing string, cl
 	return append(dst, '\r', '\n')
 }
 
-// unreachable is the answer to a request whose node gave none.
+// unreachable returns the answer for a request that its node did not answer.
 func (ex *exchange) unreachable(n *node, err *lost) http1.Answer {
 	r := ex.request
 	if err.gone {
-		a := http1.ErrorAnswer(499, "the client is gone") // for the metrics: nobody reads it
+		a := http1.ErrorAnswer(499, "the client is gone") // for the metrics: no client reads it
 		a.Close = true
 		return a
 	}
@@ -245,7 +245,7 @@ func (ex *exchange) unreachable(n *node, err *lost) http1.Answer {
 	case err.silent:
 		return http1.ErrorAnswer(504, "node "+n.name+" did not answer within "+ex.silence.String())
 	case err.garbled:
-		return http1.ErrorAnswer(502, "node "+n.name+" gave an answer that cannot be read")
+		return http1.ErrorAnswer(502, "node "+n.name+" sent an answer that cannot be read")
 	case err.sent && !repeatable(r):
 		return http1.ErrorAnswer(502, "node "+n.name+" was lost before it answered: the request may have been carried out")
 	case err.sent:

@@ -7,7 +7,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 )
 
-// meters is what /_metrics tells of a router. No series is about a tenant: there are too many of them.
+// meters are the metrics of a router. No series is about a tenant: there are too many of them.
 type meters struct {
 	set       *metrics.Set
 	requests  [6]*metrics.Counter // by the class of the answer's status
@@ -56,7 +56,7 @@ func newMeters(rt *Router) *meters {
 	return m
 }
 
-// nodeErrors counts the requests a node did not answer. A node's name is one that needs no quoting.
+// nodeErrors returns the counter of requests that a node did not answer. A node's name needs no quoting.
 func (m *meters) nodeErrors(node string) *metrics.Counter {
 	return m.set.GetOrCreateCounter(`fenec_router_upstream_errors_total{node="` + node + `"}`)
 }
@@ -70,7 +70,7 @@ func (m *meters) answered(status int) {
 	m.requests[0].Inc()
 }
 
-// moved counts a move that came about.
+// moved counts a successful move.
 func (m *meters) moved(bytes int64, took time.Duration) {
 	m.moves.Inc()
 	m.moveTime.Update(took.Seconds())

@@ -1,30 +1,30 @@
-// Package router is the way in to a cluster: it knows which node holds which tenant, passes each request to that node
-// and the node's answer back, and places, moves and deletes tenants.
+// Package router is the entry point of a cluster: it knows which node holds which tenant, forwards each request to that
+// node and returns the answer, and places, moves and deletes tenants.
 //
-// The data path (Router.forward) reads a request whole, looks its tenant up in a map that no writer blocks, and sends
-// it on over a connection that is kept and looked at before it is used. It never parses a query. The directory is the
-// router's only state: a file of the engine in which every change is one statement, on disk before the maps change.
+// The data path (Router.forward) reads a request whole, looks its tenant up in a map that no writer blocks, and sends it
+// over a pooled connection that is checked before use. It never parses a query. The directory is the router's only state: a
+// file of the engine in which every change is one statement, on disk before the maps change.
 //
-// A create, delete, move or repair of a tenant holds that tenant's operation, so no two of them ever meet. Each of them
-// is a sequence of steps on nodes and in the directory, in an order that leaves the directory before or after the
-// change wherever it stops; what a step may leave behind on a node is written down in the tenant's row first, and the
-// repairer puts it right. See repair.go for the table, and DESIGN.md for why a late request changes nothing.
+// A create, delete, move or repair of a tenant holds that tenant's operation, so at most one of them runs at a time. Each is
+// a sequence of steps on nodes and in the directory. Wherever it stops, the directory is as before or as after the change;
+// what a step may leave on a node is recorded in the tenant's row first, and the repairer repairs it. See repair.go for the
+// table, and DESIGN.md for why a late request changes nothing.
 //
 // # Goroutines
 //
-// The connection loop's (internal/http1), which end with Serve, those that watch clients of long requests among them; and
-// the repairer and the janitor, which Shutdown stops and waits for. Operations run on the goroutine of the request that
-// asked for them, and a drain's moves on a few of its own, which it waits for. Whatever waits for a node waits for
-// Router.ctx too, so that a router stops in time.
+// Those of the connection loop (internal/http1), which end with Serve, including the watchers of clients of long requests;
+// and the repairer and the janitor, which Shutdown stops and waits for. Operations run on the goroutine of the request that
+// asked for them, and a drain's moves on a few of its own, which it waits for. Every wait for a node also ends with
+// Router.ctx, so that a router stops in time.
 //
 // # Locks, in the order they are taken
 //
 //	operations       taken without waiting; held across steps, so never asked for under a lock
-//	directory.mu     which tenants hold which node
+//	directory.mu     how many tenants name each node
 //	placements.mu    one shard of the map being replaced
-//	pool.mu          a node's unused connections
+//	pool.mu          a node's idle connections
 //	marks.mu         the headers made for clients' addresses
-//	held.mu          the exchanges that a router which stops ends
+//	held.mu          the exchanges that end when the router stops
 //	watch.mu         the connection of such an exchange, or of one whose client is watched
 package router
 
@@ -50,13 +50,13 @@ import (
 type Router struct {
 	config    Config
 	log       zerolog.Logger
-	token     [sha256.Size]byte // of the admin token, so that comparing takes the same time whatever is sent
+	token     [sha256.Size]byte // hash of the admin token, so that comparing takes constant time
 	budget    budget
 	transport transport
 	dir       *directory
 	metrics   *meters
 	memory    *http1.Budget // of the bodies of requests
-	answers   *http1.Budget // of nodes' answers that wait for their clients
+	answers   *http1.Budget // for nodes' answers that wait for their clients
 	server    *http1.Server
 
 	streams   atomic.Int64 // open
@@ -67,15 +67,15 @@ type Router struct {
 
 	ctx    context.Context // of operations: ends a little before the router stops without waiting
 	cancel context.CancelFunc
-	last   context.Context // of what puts an operation back: ends as the router stops without waiting
+	last   context.Context // of rollbacks: ends when the router stops without waiting
 	give   context.CancelFunc
 	work   sync.WaitGroup // repairer and janitor
 	closed sync.Once
-	err    error // of the closing
+	err    error // of the close
 }
 
-// New opens the directory, makes it where there is none, and starts putting right what an earlier router left half
-// done. The errors are sentences for a person.
+// New opens or creates the directory, and starts the repair of what an earlier router left incomplete. The errors are
+// sentences for a person.
 func New(c Config) (*Router, error) {
 	c = c.withDefaults()
 	rt := &Router{
@@ -124,7 +124,7 @@ func (rt *Router) newNode(name, addr, token string) (*node, error) {
 	return n, nil
 }
 
-// reclaim closes the connection to a node that has been unused for longest, if there is one.
+// reclaim closes the longest-idle connection to a node, and reports whether there was one.
 func (rt *Router) reclaim() bool {
 	var oldest *pool
 	var since time.Time
@@ -146,16 +146,15 @@ func (rt *Router) Serve(l net.Listener) error {
 	return err
 }
 
-// undoShare is the part of the time that Shutdown is given in which operations under way are put back, undoMost the most
-// of it.
+// undoShare is the part of Shutdown's time that is reserved for rolling back operations under way, undoMost its maximum.
 const (
 	undoShare = 4
 	undoMost  = 2 * time.Second
 )
 
-// Shutdown stops accepting and finishes the requests in flight. A little before ctx ends it gives up the operations under
-// way, which put back what they can until ctx ends; what they cannot, the next router does. Then it closes the directory.
-// It may be called again, and before Serve.
+// Shutdown stops accepting and finishes the requests in flight. A little before ctx ends it cancels the operations under
+// way, which roll back what they can until ctx ends; the next router does the rest. Then it closes the directory. It may be
+// called again, and before Serve.
 func (rt *Router) Shutdown(ctx context.Context) error {
 	rt.held.stop()
 	if deadline, ok := ctx.Deadline(); ok {
@@ -178,10 +177,10 @@ func (rt *Router) Shutdown(ctx context.Context) error {
 	return errors.Join(err, rt.err)
 }
 
-// sweepEvery is how often unused connections and the directory's file are looked at.
+// sweepEvery is how often idle connections and the directory's file are checked.
 const sweepEvery = 5 * time.Second
 
-// sweepLoop closes connections that have been kept unused for too long, and compacts the directory now and then.
+// sweepLoop closes connections that have been idle for too long, and compacts the directory when it is due.
 func (rt *Router) sweepLoop() {
 	tick := time.NewTicker(min(sweepEvery, rt.transport.idle))
 	defer tick.Stop()

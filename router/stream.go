@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// streamSilence is how long a node may keep silent in the middle of an answer without a length, where
-	// --upstream-timeout is shorter: streams are kept alive by a line every 15 seconds.
+	// streamSilence is how long a node may stay silent within an answer without a length, if --upstream-timeout is
+	// shorter: streams are kept alive by a line every 15 seconds.
 	streamSilence = 45 * time.Second
-	// leastStreamBuffer and streamBuffer are what is copied at a time, in bytes: the more the more comes at once.
+	// leastStreamBuffer and streamBuffer are the smallest and the largest copy buffer, in bytes: it grows with the reads.
 	leastStreamBuffer = 4 << 10
 	streamBuffer      = 32 << 10
 )
 
-// passOn makes an answer that is copied as it comes, until the node's end or the client's: one without a length, or one
-// too long to be held, of which message is the beginning. The connection to the node is let go of as it ends. A router that
+// passOn makes an answer that is copied as it arrives, until the node or the client ends it: one without a length, or one
+// too long to be held, of which message is the beginning. The connection to the node is released when it ends. A router that
 // stops does not wait for the end of one without a length.
 func (ex *exchange) passOn(w *wire, l *link, rep *http1.Response, message []byte) http1.Answer {
 	r, rt := ex.request, ex.router
 	if rep.Length < 0 && rt.streams.Add(1) > rt.budget.streams {
 		rt.streams.Add(-1)
 		w.close()
-		return http1.ErrorAnswerRetry(503, "there are as many live queries open as this router takes: send the request again later", 1)
+		return http1.ErrorAnswerRetry(503, "too many live queries are open at this router: send the request again later", 1)
 	}
 	if w.watch == nil {
 		w.late()
@@ -65,7 +65,7 @@ type stream struct {
 	endless bool // without a length
 	chunked bool // to the client
 	buf     []byte
-	begun   int // bytes of the body at the end of buf that have come
+	begun   int // bytes of the body at the end of buf that have arrived
 }
 
 // copy runs until either side ends.
@@ -108,7 +108,7 @@ func (s *stream) pump(out *http1.Writer) error {
 	}
 }
 
-// piece passes on some of the body, as a chunk of its own where it has no length.
+// piece forwards some of the body, as a chunk of its own if the body has no length.
 func (s *stream) piece(out *http1.Writer, data []byte) error {
 	if s.chunked {
 		var size [20]byte

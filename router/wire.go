@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// keptBuffer is the most a connection to a node holds on to between requests.
+	// keptBuffer is the largest buffer that a connection to a node keeps between requests.
 	keptBuffer = 64 << 10
-	// joinedBody is the longest body that is copied beside its head, so that both go out in one piece.
+	// joinedBody is the longest body that is copied after its head, so that both are sent in one write.
 	joinedBody = 32 << 10
-	// watchAfter is how long a node may take over an answer before the client that waits for it is watched: the quick
-	// answers cost no watching.
+	// watchAfter is how long a node may take to answer before the waiting client is watched: quick answers do not pay for
+	// a watcher.
 	watchAfter = 5 * time.Millisecond
 )
 
-// wire is a connection to a node with what the router reuses along with it. One request at a time has it.
+// wire is a connection to a node with the buffers that the router reuses with it. One request at a time uses it.
 type wire struct {
 	*http1.Upstream
 	transport *transport
 	closed    atomic.Bool
-	out       []byte // the request being made
-	hops      bool   // the answer being passed back has headers that end here
+	out       []byte // the request being written
+	hops      bool   // the answer being returned has headers that are not forwarded
 	idleSince time.Time
 	client    *http1.Request // whose request is under way, nil for the router's own
 	watch     *watch         // of that client, nil while it is not watched
@@ -37,13 +37,13 @@ func newWire(up *http1.Upstream, t *transport) *wire {
 	w := &wire{Upstream: up, transport: t}
 	w.late = func() {
 		w.watch = newWatch(w.client)
-		w.watch.over(w) // where it has ended, the connection has too
+		w.watch.over(w) // if it has ended, it aborts the connection
 	}
 	return w
 }
 
-// serve says for whom the connection is used from now on: a client, with the watch on it if there is one, or the router
-// itself. It reports whether the client is there.
+// serve sets the client that the connection is used for, with its watch if there is one; nil is the router itself. It
+// reports whether the client is connected.
 func (w *wire) serve(client *http1.Request, on *watch, now time.Time) bool {
 	w.client, w.watch = client, on
 	switch {
@@ -58,7 +58,7 @@ func (w *wire) serve(client *http1.Request, on *watch, now time.Time) bool {
 	return true
 }
 
-// ended is why the watch has ended the exchange, nil where it has not.
+// ended returns why the watch has ended the exchange, nil if it has not.
 func (w *wire) ended() error {
 	if w.watch == nil {
 		return nil
@@ -66,7 +66,7 @@ func (w *wire) ended() error {
 	return w.watch.ended()
 }
 
-// letGo takes the watch off the connection. It reports whether the connection may be used again.
+// letGo removes the watch from the connection. It reports whether the connection may be used again.
 func (w *wire) letGo() bool {
 	if w.watch == nil {
 		return true
@@ -78,13 +78,13 @@ func (w *wire) letGo() bool {
 
 // close closes the connection. It may be called again, and from any goroutine.
 func (w *wire) close() {
-	w.Close() // nothing is waited for that this could lose
+	w.Close() // an error loses nothing: no answer is expected
 	if !w.closed.Swap(true) {
 		w.transport.open.Add(-1)
 	}
 }
 
-// rest prepares the connection for lying unused.
+// rest prepares the connection for being idle.
 func (w *wire) rest() {
 	w.client = nil
 	w.Trim()
@@ -93,28 +93,28 @@ func (w *wire) rest() {
 	}
 }
 
-// lost is an exchange with a node that brought no answer.
+// lost is the error of an exchange without a usable answer.
 type lost struct {
-	sent    bool // the request had gone out wholly
-	silent  bool // the node kept silent for too long
-	garbled bool // it answered, but not in HTTP that can be passed on
-	starved bool // the router has no descriptor left for it
-	gone    bool // the client left, so that nobody waits for the answer any more
+	sent    bool // the request was sent whole
+	silent  bool // the node was silent for too long
+	garbled bool // its answer is not valid HTTP
+	starved bool // the router has no descriptor left for a connection
+	gone    bool // the client disconnected and does not wait for the answer
 	ending  bool // the router stops, and the request asked to be held
 	cause   error
 }
 
-// lostClient is a request whose exchange its watch has ended.
+// lostClient returns the error of an exchange that its watch has ended.
 func lostClient(why error) *lost {
 	return &lost{sent: true, cause: why, gone: why == errClientGone, ending: why == errStopping}
 }
 
-// lostSending is a request that did not go out wholly.
+// lostSending returns the error of a request that was not sent whole.
 func lostSending(err error) *lost {
 	return &lost{silent: errors.Is(err, os.ErrDeadlineExceeded), cause: err}
 }
 
-// lostWaiting is a request whose answer did not begin.
+// lostWaiting returns the error of a request whose answer did not begin.
 func lostWaiting(err error) *lost {
 	l := &lost{sent: true, cause: err}
 	var bad *http1.Error
@@ -124,14 +124,14 @@ func lostWaiting(err error) *lost {
 	return l
 }
 
-// lostInside is a request whose answer began and did not end.
+// lostInside returns the error of a request whose answer began and did not end.
 func lostInside(err error) *lost {
 	l := lostWaiting(err)
 	l.garbled = false
 	return l
 }
 
-// absent reports whether an answer says that the node does not hold the tenant.
+// absent reports whether an answer means that the node does not hold the tenant.
 func absent(rep *http1.Response) bool {
 	return rep.Status == 404 && bytes.Equal(rep.Get("Fenec-Tenant"), []byte("absent"))
 }
