@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// maxAdminBody is the longest body of an admin request that is no image.
+// maxAdminBody is the longest body of an admin request that is not an image.
 const maxAdminBody = 64 << 10
 
 // adminRoute is one path of /_admin/.
@@ -43,7 +43,7 @@ var (
 	}
 )
 
-// serveAdmin answers a request for what is below /_admin, which is not there where no token opens it.
+// serveAdmin answers a request below /_admin, which does not exist without an admin token.
 func (n *Node) serveAdmin(r *http1.Request, path segments) http1.Answer {
 	if n.config.AdminToken == "" {
 		return errNoRoute().answer()
@@ -95,7 +95,7 @@ func (n *Node) adminStats(r *http1.Request, _ string) http1.Answer {
 			tenants++
 		}
 		if info, err := n.fs.Stat(n.dir + string(os.PathSeparator) + name); err == nil && !info.Dir {
-			disk += info.Size // one deleted meanwhile takes no room
+			disk += info.Size // a file that was deleted meanwhile takes no space
 		}
 	}
 	open := 0
@@ -113,13 +113,13 @@ func (n *Node) adminStats(r *http1.Request, _ string) http1.Answer {
 	return http1.Answer{Status: 200, Headers: http1.JSON, Body: append(body, '}')}
 }
 
-// tenantOf is the tenant a file of the directory is, where it is one's.
+// tenantOf returns the tenant that a file of the directory belongs to. ok is false for other files.
 func tenantOf(file string) (name string, ok bool) {
 	name, ok = strings.CutSuffix(file, fileSuffix)
 	return name, ok && http1.ValidTenant(name)
 }
 
-// tenantNames are the tenants on disk, damaged ones too, sorted.
+// tenantNames returns the tenants on disk, damaged ones included, sorted.
 func (n *Node) tenantNames() ([]string, error) {
 	files, err := n.fs.ReadDir(n.dir)
 	if err != nil {
@@ -135,7 +135,7 @@ func (n *Node) tenantNames() ([]string, error) {
 	return names, nil
 }
 
-// countTenants is how many tenants there are on disk, for a metric: 0 where that cannot be told.
+// countTenants returns how many tenants there are on disk, for a metric: 0 if the directory cannot be read.
 func (n *Node) countTenants() int {
 	if n.single != nil {
 		return 1
@@ -223,7 +223,7 @@ func (n *Node) checkWritable() error {
 	return nil
 }
 
-// freezeRequest is the body of a freeze or a thaw, which may be left out.
+// freezeRequest is the optional body of a freeze or a thaw.
 type freezeRequest struct {
 	Token string `json:"token"`
 }
@@ -234,7 +234,7 @@ func readFreeze(r *http1.Request) (f freezeRequest, err error) {
 		return f, err
 	}
 	if err := json.Unmarshal(body, &f, json.RejectUnknownMembers(true)); err != nil {
-		return f, fail.New(fail.Invalid, `want an object {"token": "..."}, or no body`)
+		return f, fail.New(fail.Invalid, `invalid body: expected an object {"token": "..."}, or no body`)
 	}
 	return f, checkToken(f.Token)
 }
@@ -277,9 +277,9 @@ func (n *Node) changeHold(r *http1.Request, name string, frozen bool, change fun
 	return http1.Answer{Status: 200, Headers: http1.JSON, Body: body}
 }
 
-// adminFrozen is GET .../frozen: whether the tenant refuses writes, under which token, whether it is an image that has
-// not been put into service, and the change it is at; and in its head, for a name without a tenant and a damaged tenant
-// too, the revision that all this is of.
+// adminFrozen is GET .../frozen: whether the tenant refuses writes, under which token, whether it is an image that is not in
+// service yet, and its change; and in its head, also for a name without a tenant and for a damaged tenant, the revision of
+// that state.
 func (n *Node) adminFrozen(r *http1.Request, name string) http1.Answer {
 	revision := n.revisions.of(name)
 	a := n.describeHold(r, name)

@@ -23,7 +23,7 @@ func TestAdminRoutes(t *testing.T) {
 		{"an empty node", "GET", "tenants", "", 200, `[]`},
 		{"nothing is open", "GET", "open", "", 200, `[]`},
 		{"a tenant is made", "PUT", "tenants/acme", "", 201, `{"tenant":"acme"}`},
-		{"a taken name", "PUT", "tenants/acme", "", 409, `{"error":"there is a tenant acme already"}`},
+		{"a taken name", "PUT", "tenants/acme", "", 409, `{"error":"tenant acme exists already"}`},
 		{"a bad name", "PUT", "tenants/Acme", "", 400, `{"error":"a tenant's name is...`},
 		{"a name that would leave the directory", "PUT", "tenants/%2e%2e%2fx", "", 400, `{"error":...`},
 		{"a name that is too long", "PUT", "tenants/" + strings.Repeat("a", 65), "", 400, `{"error":...`},

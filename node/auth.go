@@ -10,17 +10,17 @@ import (
 	"fenec/internal/http1"
 )
 
-// mayRead tells whether a request may reach the tenants' data.
+// mayRead reports whether a request may access the tenants' data.
 func (n *Node) mayRead(r *http1.Request) bool {
 	return n.config.DataToken == "" || presents(r, n.config.DataToken)
 }
 
-// mayManage tells whether a request may reach /_admin/.
+// mayManage reports whether a request may access /_admin/.
 func (n *Node) mayManage(r *http1.Request) bool {
 	return n.config.AdminToken != "" && presents(r, n.config.AdminToken)
 }
 
-// mayWatch reports whether a request may read the metrics: with any token there is, or without one if there is none.
+// mayWatch reports whether a request may read the metrics: with either token, or without one if the node has none.
 func (n *Node) mayWatch(r *http1.Request) bool {
 	if n.config.DataToken == "" && n.config.AdminToken != "" {
 		return n.mayManage(r)
@@ -28,7 +28,7 @@ func (n *Node) mayWatch(r *http1.Request) bool {
 	return n.mayRead(r) || n.mayManage(r)
 }
 
-// presents tells whether a request carries the token, in a time that says nothing of how much of it is right.
+// presents reports whether a request carries the token, in a time that does not depend on how much of it is right.
 func presents(r *http1.Request, token string) bool {
 	given := r.Get("Authorization")
 	const scheme = "Bearer "
@@ -41,23 +41,23 @@ func presents(r *http1.Request, token string) bool {
 
 var challenge = http1.Header{Name: []byte("WWW-Authenticate"), Value: []byte(`Bearer realm="fenec"`)}
 
-// unauthorized refuses a request whose token is missing or wrong.
+// unauthorized returns the answer for a request whose token is missing or wrong.
 func (n *Node) unauthorized(r *http1.Request) http1.Answer {
 	n.log.Warn().Bytes("request", r.ID).Str("client", n.client(r)).Msg("a request without the right token")
 	message := "the token is wrong"
 	if r.Get("Authorization") == nil {
-		message = "a token is needed: Authorization: Bearer <token>"
+		message = "a token is required: Authorization: Bearer <token>"
 	}
 	a := http1.ErrorAnswer(401, message)
 	a.Headers = append(a.Headers[:len(a.Headers):len(a.Headers)], challenge)
 	return a
 }
 
-// routerHeader is how a router names the client it forwards for: `<address> <mark>`, the mark an HMAC-SHA-256 of the
-// address under the node's admin token. Without a right mark the header says nothing.
+// routerHeader is the header in which a router sends the client's address: `<address> <mark>`, where mark is an
+// HMAC-SHA-256 of the address under the node's admin token. Without a valid mark the header is ignored.
 const routerHeader = "Fenec-Router"
 
-// client is the address of the client that sent a request, as a router or the connection says.
+// client returns the address of the client that sent a request, from the router's header or the connection.
 func (n *Node) client(r *http1.Request) string {
 	if address, ok := n.routed(r); ok {
 		return string(address)
@@ -65,7 +65,7 @@ func (n *Node) client(r *http1.Request) string {
 	return r.Remote.Addr().String()
 }
 
-// routed returns the client's address as a router says it. It reports whether the request comes from one.
+// routed returns the client's address from the router's header. ok reports whether the request comes from a router.
 func (n *Node) routed(r *http1.Request) (address []byte, ok bool) {
 	address, mark, ok := bytes.Cut(r.Get(routerHeader), []byte(" "))
 	if !ok || n.config.AdminToken == "" {

@@ -7,49 +7,49 @@ import (
 	"fenec/internal/vfs"
 )
 
-// reservedDescriptors is what is kept for the rest of the process: the listener, the lock, the log, the poller, and side
-// files of compactions and images. Compactions beyond one at a time have one more each.
+// reservedDescriptors are kept for the rest of the process: the listener, the lock, the log, the poller, and side files of
+// compactions and images. Each compaction at a time beyond the first has one more.
 const reservedDescriptors = 24
 
 const (
-	// answerMemory is what statements that run and answers that wait for their clients take together, in bytes, where
-	// --max-memory leaves as much; leastAnswerMemory is what they have however small that is: twice the longest document.
+	// answerMemory is how many bytes running statements and answers that wait for their clients may take together, if
+	// --max-memory allows it; leastAnswerMemory is their minimum, however small that is: twice the longest document.
 	answerMemory      = 1 << 30
 	leastAnswerMemory = 2 * http1.MaxBody
 )
 
-// leastShare is what connections and open tenants have at least, however few descriptors there are.
+// leastShare is the minimum for connections and for open tenants, even with few descriptors.
 const leastShare = 4
 
 // budget is how much the node may have open and held.
 type budget struct {
-	connections int   // at once, those of streams not counted
+	connections int   // at once, without those of streams
 	streams     int64 // at once
 	tenants     int64 // open at once
-	refusals    int   // connections past those, for as long as it takes to say so
+	refusals    int   // connections past those, while they are refused
 	ceiling     int64 // bytes the open tenants may hold, 0 for no limit
 
 	open   atomic.Int64 // tenants open or being opened
 	memory atomic.Int64 // bytes the open tenants held when last measured
 	files  atomic.Int64 // bytes of their files, likewise
-	dead   atomic.Int64 // those of the files that a compact would take off
+	dead   atomic.Int64 // bytes of the files that a compact would remove
 
 	bodies  *http1.Budget // of requests
-	answers *http1.Budget // of statements that run, and answers, events and pages that wait for their clients
+	answers *http1.Budget // of running statements, and of answers, events and pages that wait for their clients
 }
 
-// held is how many bytes the node holds: the open tenants, what has come of requests, and what is being answered.
+// held returns how many bytes the node holds: the open tenants, the bodies of requests, and statements and answers.
 func (b *budget) held() int64 { return b.memory.Load() + b.bodies.Used() + b.answers.Used() }
 
-// count puts what a tenant holds in the place of what it held when last measured.
+// count replaces the last measurement of a tenant in the sums.
 func (b *budget) count(t *tenant, memory, file, dead int64) {
 	b.memory.Add(memory - t.memory.Swap(memory))
 	b.files.Add(file - t.file.Swap(file))
 	b.dead.Add(dead - t.dead.Swap(dead))
 }
 
-// share is what one use of memory may take beside the open tenants: most, or a part of --max-memory if that is less, but
-// never less than least.
+// share returns how much memory one use besides the open tenants may take: most, or a part of --max-memory if that is less,
+// but never less than least.
 func (c *Config) share(most, part, least int64) int64 {
 	if c.MaxMemory > 0 {
 		most = min(most, max(c.MaxMemory/part, least))
@@ -57,9 +57,9 @@ func (c *Config) share(most, part, least int64) int64 {
 	return most
 }
 
-// newBudget shares the process's descriptors between connections, streams and tenants, one each. Connections and streams
-// get half of them at most, streams an eighth: each is in one tenant at a time, so where there are no fewer places for
-// tenants than for both, a request always finds a tenant that is idle and can be closed for the one it wants.
+// newBudget divides the process's descriptors between connections, streams and tenants, one each. Connections and streams
+// get at most half of them, streams an eighth. Each is in one tenant at a time, so if tenants get at least as many as both, a
+// request always finds an idle tenant that can be closed for the one it needs.
 func newBudget(c Config) budget {
 	descriptors := c.Descriptors
 	if descriptors == 0 {
@@ -81,7 +81,7 @@ func newBudget(c Config) budget {
 	}
 }
 
-// tight tells whether tenants should be closed before one that holds more bytes is opened.
+// tight reports whether tenants should be closed before one that holds more bytes is opened.
 func (b *budget) tight(more int64) bool {
 	return b.open.Load() > b.tenants || b.ceiling > 0 && b.held()+more > b.ceiling
 }

@@ -25,15 +25,15 @@ type call struct {
 	tenant  *tenant
 	name    []byte // the collection of the path, a checked name
 	all     bool   // the path is /C/all
-	key     []byte // the request's Idempotency-Key, where keyed
+	key     []byte // the request's Idempotency-Key, if keyed
 	keyed   bool
 	position
-	cursor cursor // where a stream is to go on
+	cursor cursor // where a stream continues
 
 	text   []byte      // the statement being written
 	params []doc.Value // its parameters
 	split  bool        // params is only those of a batch's last statement
-	values []byte      // what parameters point into where the request's own bytes do not do
+	values []byte      // bytes of parameters that are not slices of the request
 	levels []level     // of lookup
 	clauses
 
@@ -41,8 +41,8 @@ type call struct {
 	counted    query.Accounted
 	parsed     int64 // bytes that parsed parameters take
 	parsedHeld int64 // of them, counted in the node's budget
-	pieces     int64 // bytes of an answer that is none of Answer.Body
-	kept       bool  // what the answer takes is held until it is sent
+	pieces     int64 // bytes of an answer that is not in Answer.Body
+	kept       bool  // the answer's bytes are held until it is sent
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -54,7 +54,7 @@ func newCall(n *Node, r *http1.Request) *call {
 	return c
 }
 
-// free gives the call back; nothing of the request may be used through it any more.
+// free returns the call to the pool; nothing of the request may be used through it any more.
 func (c *call) free() {
 	c.account.Settle(0)
 	clear(c.params)
@@ -73,13 +73,13 @@ func kept(b []byte) []byte {
 	return b[:0]
 }
 
-// context is the request's, with the account of the call.
+// context returns the request's context, with the account of the call.
 func (c *call) context() context.Context {
 	c.counted = query.Accounted{Context: c.request.Context(), Account: &c.account}
 	return &c.counted
 }
 
-// param appends a value and answers its place, from 1.
+// param appends a value and returns its number, from 1.
 func (c *call) param(v doc.Value) int {
 	c.params = append(c.params, v)
 	return len(c.params)
@@ -100,7 +100,7 @@ func (c *call) execText(grows bool, answer func(*call, *engine.Result) http1.Ans
 	return c.exec(engine.Statement{Text: string(c.text), Params: c.params}, answer)
 }
 
-// checkGrowth refuses a write that adds to a tenant which alone is past what all tenants may hold.
+// checkGrowth refuses a write that adds to a tenant which alone holds more than all tenants may hold.
 func (n *Node) checkGrowth(t *tenant) error {
 	if n.budget.ceiling == 0 || n.measure(t) <= n.budget.ceiling {
 		return nil
@@ -108,7 +108,7 @@ func (n *Node) checkGrowth(t *tenant) error {
 	return fail.New(fail.Full, "the tenant holds more than the %d MiB of memory this node may use: only deletes are taken", n.budget.ceiling>>20)
 }
 
-// answer is the 200 of a result.
+// answer returns a result as an answer with status 200.
 func (c *call) answer(res *engine.Result) http1.Answer {
 	a := http1.Answer{Status: 200, Headers: c.head(res)}
 	if res.Kind == query.Rows {
@@ -119,7 +119,7 @@ func (c *call) answer(res *engine.Result) http1.Answer {
 	return a
 }
 
-// appendResult appends a result as /query answers it.
+// appendResult appends a result in the form of /query.
 func appendResult(dst []byte, res *engine.Result) []byte {
 	switch res.Kind {
 	case query.Affected:
@@ -143,8 +143,8 @@ func appendNumber(dst []byte, key string, n int64) []byte {
 	return strconv.AppendInt(dst, n, 10)
 }
 
-// head is the head of a result's answer: of a write, and of a read where the request is marked, it says where the tenant
-// stands.
+// head returns the headers of a result's answer. Those of a write, and of a read if the request is marked, have the tenant's
+// position.
 func (c *call) head(res *engine.Result) []http1.Header {
 	if res.Wrote || c.marked {
 		return positionHeaders(res.Seq, res.History)
@@ -152,7 +152,7 @@ func (c *call) head(res *engine.Result) []http1.Header {
 	return http1.JSON
 }
 
-// headNow is head for what is read without a statement.
+// headNow is head for a read without a statement.
 func (c *call) headNow() []http1.Header {
 	if !c.marked {
 		return http1.JSON
@@ -160,7 +160,7 @@ func (c *call) headNow() []http1.Header {
 	return positionHeaders(c.tenant.db.Position())
 }
 
-// writeHeaders say where a write left its tenant.
+// writeHeaders returns headers with the tenant's position after a write.
 func writeHeaders(res *engine.Result) []http1.Header {
 	return positionHeaders(res.Seq, res.History)
 }

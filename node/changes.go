@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// defaultChanges and maxChanges are how many changes a page has at most, where the request does not say and at all.
+	// defaultChanges and maxChanges bound the changes of a page: without a limit in the request, and with any limit.
 	defaultChanges = 1000
 	maxChanges     = 10_000
-	// pageBytes is the length at which a page ends though more changes would fit it, in bytes.
+	// pageBytes is the length in bytes at which a page ends even if its limit allows more changes.
 	pageBytes = 8 << 20
-	// readChanges is how many bytes of blocks are looked at in one go.
+	// readChanges is how many bytes of blocks are read at a time.
 	readChanges = 256 << 10
 )
 
@@ -33,7 +33,7 @@ type changesQuery struct {
 	wait     time.Duration
 }
 
-// changes is GET /_changes: a line for each change behind a cursor, as far as they are on disk.
+// changes is GET /_changes: a line for each change after a cursor that is on disk.
 func (c *call) changes() http1.Answer {
 	q := changesQuery{limit: defaultChanges}
 	err := c.readChangesQuery(&q)
@@ -50,7 +50,7 @@ func (c *call) changes() http1.Answer {
 	return a
 }
 
-// onePage is the page of changes that is asked for.
+// onePage returns the requested page of changes.
 func (c *call) onePage(q *changesQuery) (http1.Answer, error) {
 	p := page{
 		feed: c.tenant.feed, next: q.since, body: c.request.Scratch(), limit: q.limit, names: c.tenant.feed.Names(),
@@ -61,7 +61,7 @@ func (c *call) onePage(q *changesQuery) (http1.Answer, error) {
 		return http1.Answer{}, err
 	}
 	headers := withType(positionHeaders(c.tenant.db.Position()), ndjson)
-	if err := c.tenant.feed.CoverHistory(); err != nil { // which the cursor on this page is of
+	if err := c.tenant.feed.CoverHistory(); err != nil { // the page's cursor belongs to that history
 		return http1.Answer{}, err
 	}
 	headers = append(headers, http1.Header{Name: nextName, Value: strconv.AppendUint(nil, p.next, 10)})
@@ -73,7 +73,7 @@ var (
 	nextName = []byte("Fenec-Next")
 )
 
-// answerCursor is the answer to a cursor that cannot be served, which says from where on one can be.
+// answerCursor returns the answer for a cursor that cannot be served, with the first one that can.
 func (c *call) answerCursor(err error) http1.Answer {
 	var gone *feed.Gone
 	var ahead *feed.Ahead
@@ -121,7 +121,7 @@ func (c *call) readChangesQuery(q *changesQuery) error {
 	return nil
 }
 
-// read reads one key of the query and answers which it is.
+// read reads one key of the query and returns which it is.
 func (q *changesQuery) read(key string, value []byte) (which int, err error) {
 	switch key {
 	case "since":
@@ -145,7 +145,7 @@ func (q *changesQuery) read(key string, value []byte) (which int, err error) {
 	return 0, fail.New(fail.Invalid, "%s is no key of /_changes, which has since, limit, wait and consumer", quoted([]byte(key)))
 }
 
-// findCursor finds where the page begins, and whether it can.
+// findCursor sets where the page begins, and fails if that cursor cannot be served.
 func (c *call) findCursor(q *changesQuery) error {
 	changes := c.tenant.feed
 	switch {
@@ -164,8 +164,8 @@ func (c *call) findCursor(q *changesQuery) error {
 	return c.checkCursor(q.since)
 }
 
-// checkCursor tells whether a cursor can be served. Where the request names a history and no position to wait for, it is
-// the one that the cursor is of.
+// checkCursor returns an error if a cursor cannot be served. If the request names a history and no position to wait for, the
+// cursor belongs to that history.
 func (c *call) checkCursor(since uint64) error {
 	if c.history != nil && !c.named {
 		switch stands, err := c.tenant.db.Stands(since, c.history); {
@@ -173,13 +173,13 @@ func (c *call) checkCursor(since uint64) error {
 			return err
 		case stands == engine.Apart:
 			_, history := c.tenant.db.Position()
-			return fail.New(fail.Conflict, "change %d of history %s is none of this copy's, whose history is %s", since, c.history, history)
+			return fail.New(fail.Conflict, "change %d of history %s is not a change of this copy, whose history is %s", since, c.history, history)
 		}
 	}
 	return c.tenant.feed.Check(since)
 }
 
-// fill reads the page, and waits where there is nothing to put on it.
+// fill reads the page, and waits if it would be empty.
 func (c *call) fill(p *page, wait time.Duration) error {
 	changes := c.tenant.feed
 	var timer *time.Timer
@@ -207,7 +207,7 @@ func (c *call) fill(p *page, wait time.Duration) error {
 // page is a page of changes being made.
 type page struct {
 	feed   *feed.Feed
-	next   uint64 // the cursor behind what is on it
+	next   uint64 // the cursor after its last change
 	body   []byte
 	lines  int
 	limit  int
@@ -215,11 +215,11 @@ type page struct {
 	blocks []feed.Block
 
 	account *query.Account // of body
-	roof    int            // bytes that body may have without being counted anew
+	roof    int            // bytes that body may have without being counted again
 }
 
-// read adds what there is behind the page, whole blocks as far as they fit. Only of a block that alone would not fit, a
-// part is taken.
+// read adds the changes after the page, in whole blocks as far as they fit. It adds only part of a block that would not fit
+// on an empty page.
 func (p *page) read() (err error) {
 	for {
 		p.blocks, err = p.feed.Read(p.blocks[:0], p.next, feed.Durable, readChanges)
@@ -234,7 +234,7 @@ func (p *page) read() (err error) {
 	}
 }
 
-// add adds the changes of a block behind p.next. more is false where the page is full.
+// add adds the changes of a block after p.next. more is false if the page is full.
 func (p *page) add(b feed.Block) (more bool, err error) {
 	lines, length := p.lines, len(p.body)
 	seq, at := b.Before, b.Record.At()
@@ -244,7 +244,7 @@ func (p *page) add(b feed.Block) (more bool, err error) {
 		switch {
 		case seq <= p.next:
 		case schema == nil:
-			return &feed.Gone{First: p.feed.First()} // the file was rewritten just now, and the block let go of
+			return &feed.Gone{First: p.feed.First()} // the file was rewritten just now, and the block released
 		case engine.IsServers(schema.Name):
 		case p.lines == p.limit || len(p.body) >= pageBytes:
 			return errFull
@@ -259,7 +259,7 @@ func (p *page) add(b feed.Block) (more bool, err error) {
 	case err == nil:
 		p.next = b.After
 		return true, nil
-	case lines > 0 && (fail.KindOf(err) == fail.Busy || fail.KindOf(err) == fail.TooLarge): // what there is room for is a page
+	case lines > 0 && (fail.KindOf(err) == fail.Busy || fail.KindOf(err) == fail.TooLarge): // the changes that had room are a page
 		p.lines, p.body = lines, bytes.Clone(p.body[:length])
 	case !errors.Is(err, errFull):
 		return false, err
@@ -271,7 +271,7 @@ func (p *page) add(b feed.Block) (more bool, err error) {
 	return false, nil
 }
 
-// count counts what the page has grown by.
+// count counts the bytes by which the page has grown.
 func (p *page) count() error {
 	if len(p.body) <= p.roof {
 		return nil
@@ -283,7 +283,7 @@ func (p *page) count() error {
 
 var errFull = errors.New("the page is full")
 
-// ops are what changes are called.
+// ops are the names of changes.
 var ops = map[engine.ChangeOp]string{
 	engine.Put: "put", engine.Deleted: "del", engine.Created: "create", engine.Altered: "alter", engine.Dropped: "drop",
 }

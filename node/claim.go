@@ -14,11 +14,11 @@ import (
 // maxClaims is how many claims a node holds at a time.
 const maxClaims = 16384
 
-// holds tells a request that is to be held where it would write nothing.
+// holds reports whether the request is held if it would write nothing.
 func (c *call) holds() bool { return c.waits && !c.named && c.wait > 0 }
 
-// claimant is the context of a claim. Its error is what the client's connection says at the moment it is asked, which the
-// engine does right before a claim's block lands: nothing is taken for a client that has left.
+// claimant is the context of a claim. Its Err checks the client's connection at that moment. The engine calls it right before
+// a claim's block lands, so a claim takes nothing for a client that has disconnected.
 type claimant struct {
 	context.Context
 	request *http1.Request
@@ -26,11 +26,11 @@ type claimant struct {
 
 func (c claimant) Err() error { return c.request.Look() }
 
-// attempt is one run of a claim: its answer, or why it has none. Where try is set, one that would write nothing is
-// engine.ErrNothing beside the answer that would be.
+// attempt is one run of a claim: its answer, or its error. With try, a run that would write nothing returns engine.ErrNothing
+// and the answer that it would have.
 type attempt func(try bool) (http1.Answer, error)
 
-// sure is a run that is made while the client is known to be there.
+// sure returns an attempt that runs only while the client is known to be connected.
 func (c *call) sure(run attempt) attempt {
 	return func(try bool) (http1.Answer, error) {
 		for {
@@ -52,7 +52,7 @@ func (c *call) hold(waits *engine.Claim, run attempt) (http1.Answer, error) {
 	}
 	if c.node.claims.Add(1) > c.node.maxClaims {
 		c.node.claims.Add(-1)
-		return http1.Answer{}, fail.New(fail.Closed, "the node holds %d waiting claims, which is as many as it may: send the request again", c.node.maxClaims)
+		return http1.Answer{}, fail.New(fail.Closed, "the node holds %d waiting claims, its maximum: send the request again", c.node.maxClaims)
 	}
 	defer c.node.claims.Add(-1)
 	w := c.tenant.claims.Join(waits)
@@ -80,7 +80,7 @@ func (c *call) hold(waits *engine.Claim, run attempt) (http1.Answer, error) {
 	}
 }
 
-// lastRun answers what a claim finds at its end. Under a key that is kept though it is nothing, but by a database that is
+// lastRun runs a claim at the end of its wait. With a key its answer is kept even if it wrote nothing, unless the database is
 // frozen.
 func (c *call) lastRun(run attempt) (http1.Answer, error) {
 	a, err := run(true)

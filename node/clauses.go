@@ -11,14 +11,14 @@ import (
 
 // clauses are a REST query string as parts of a statement.
 type clauses struct {
-	condition []byte // what stands behind where, empty where there is no filter
-	selected  []byte // behind select, empty for all fields
-	grouped   []byte // behind group, empty for none
-	having    []byte // behind having, empty for none
-	ordered   []byte // behind order
+	condition []byte // after where, empty without a filter
+	selected  []byte // after select, empty for all fields
+	grouped   []byte // after group, empty for none
+	having    []byte // after having, empty for none
+	ordered   []byte // after order
 	limit     doc.Value
 	offset    doc.Value
-	counting  bool // how many there are is asked for
+	counting  bool // the number of documents is requested
 	given     keys
 }
 
@@ -26,7 +26,7 @@ func (c *clauses) emptied() clauses {
 	return clauses{condition: kept(c.condition), selected: kept(c.selected), ordered: kept(c.ordered), grouped: kept(c.grouped), having: kept(c.having)}
 }
 
-// keys is a set of the keys of a query string that are no field.
+// keys is a set of the keys of a query string that are not fields.
 type keys uint16
 
 const (
@@ -42,8 +42,8 @@ const (
 	keyOn
 	keyParent
 	keyRequired
-	keySince // of a shape only: elsewhere a field may be called so
-	keyBody  // in no query string: tells the keys allowed beside a near's body from those of a write
+	keySince // of a shape only: elsewhere a field may have that name
+	keyBody  // in no query string: distinguishes the keys allowed with a near's body from those of a write
 
 	filtersOfNear = keyWhere | keyBody
 )
@@ -57,8 +57,8 @@ func (k keys) String() string {
 	return ""
 }
 
-// readQuery reads the request's query string: the keys of allowed, and filters, of which the parameters become the
-// statement's.
+// readQuery reads the request's query string: the keys of allowed, and filters, whose values become parameters of the
+// statement.
 func (c *call) readQuery(allowed keys) error {
 	if allowed&keyLookup != 0 {
 		if err := c.readLevels(); err != nil {
@@ -73,8 +73,8 @@ func (c *call) readQuery(allowed keys) error {
 	})
 }
 
-// eachKey calls fn with each key of the request's query string and its value, until fn answers an error. assigned tells a
-// value that is empty from none.
+// eachKey calls fn with each key of the request's query string and its value, until fn returns an error. assigned
+// distinguishes an empty value from none.
 func (c *call) eachKey(fn func(key, value []byte, assigned bool) error) error {
 	rest := c.request.Query
 	for len(rest) > 0 {
@@ -153,7 +153,7 @@ func (c *call) readKey(key, value []byte, assigned bool, allowed keys) error {
 	return c.give(which, value)
 }
 
-// give reads a key that is no field.
+// give reads a key that is not a field.
 func (c *call) give(which keys, value []byte) error {
 	if c.given&which != 0 {
 		return fail.New(fail.Invalid, "%s is given twice", which)
@@ -207,7 +207,7 @@ func (c *call) readSelect(list []byte) error {
 	return nil
 }
 
-// readOrder reads `a,b.c.desc,name.und.asc`: paths, each with a collation and asc or desc behind it where wanted.
+// readOrder reads `a,b.c.desc,name.und.asc`: paths, each optionally followed by a collation and by asc or desc.
 func (c *call) readOrder(list []byte) error {
 	for more := true; more; {
 		var item []byte
@@ -238,8 +238,8 @@ func (c *call) readOrder(list []byte) error {
 	return nil
 }
 
-// readWhere takes a condition of FenecQL as it is. It has been parsed by itself as one whole condition without
-// parameters, so nothing in it can end the parentheses it is put between; the line's end ends a comment.
+// readWhere copies a condition of FenecQL. It has been parsed as one whole condition without parameters, so nothing in it
+// can end the parentheses around it; the line end after it ends a comment.
 func (c *call) readWhere(text []byte) error {
 	if err := c.tenant.db.CheckCondition(string(text)); err != nil {
 		return err
@@ -249,7 +249,7 @@ func (c *call) readWhere(text []byte) error {
 	return nil
 }
 
-// readHaving takes a condition of groups as it is, checked as that of where is.
+// readHaving copies a condition of groups, checked like that of where.
 func (c *call) readHaving(text []byte) error {
 	if err := c.tenant.db.CheckHaving(string(text)); err != nil {
 		return err
@@ -258,14 +258,14 @@ func (c *call) readHaving(text []byte) error {
 	return nil
 }
 
-// and begins another condition that has to hold too.
+// and begins another condition that must be true too.
 func (c *call) and() {
 	if len(c.condition) > 0 {
 		c.condition = append(c.condition, " and "...)
 	}
 }
 
-// wholeNumber reads a limit or an offset.
+// wholeNumber parses a limit or an offset.
 func wholeNumber(what string, text []byte) (doc.Value, error) {
 	n := int64(0)
 	for _, d := range text {
@@ -284,7 +284,7 @@ func errWholeNumber(what string, text []byte) error {
 	return fail.New(fail.Invalid, "%s wants a whole number of 0 or more, got %s", what, quoted(text))
 }
 
-// checkPath tells whether a part of a query string names a field or a path, so that it may stand in a statement.
+// checkPath returns an error unless a part of a query string is the name of a field or a path, which a statement may contain.
 func checkPath(where string, path []byte) error {
 	if !isPath(path) {
 		return fail.New(fail.Invalid, "%s wants the name of a field or a path, got %s", where, quoted(path))
@@ -295,7 +295,7 @@ func checkPath(where string, path []byte) error {
 	return nil
 }
 
-// checkColumn is checkPath where an aggregate of a field may stand too.
+// checkColumn is checkPath that also accepts an aggregate of a field.
 func checkColumn(where string, item []byte) error {
 	open := bytes.IndexByte(item, '(')
 	if open < 0 {
@@ -311,15 +311,15 @@ func checkColumn(where string, item []byte) error {
 		return fail.New(fail.Invalid, "%s wants fields, paths and aggregates (count, sum, avg, min or max of a field, count(distinct field)), got %s", where, quoted(item))
 	}
 	if arg = arg[:len(arg)-1]; string(arg) == "*" {
-		return nil // of count; the statement is told which
+		return nil // count(*); parsing the statement reports any other error
 	}
 	if word, field, found := bytes.Cut(arg, space); found && strings.EqualFold(string(word), "distinct") {
-		arg = bytes.TrimLeft(field, " ") // of count; the statement is told which
+		arg = bytes.TrimLeft(field, " ") // of count; parsing the statement reports any other error
 	}
 	return checkField(clipped(name), arg)
 }
 
-// checkField tells whether a part of a query string names a field, so that it may stand in a statement.
+// checkField returns an error unless a part of a query string is the name of a field, which a statement may contain.
 func checkField(where string, name []byte) error {
 	if !isName(name) {
 		return fail.New(fail.Invalid, "%s wants the name of a field, got %s", where, quoted(name))
@@ -327,7 +327,7 @@ func checkField(where string, name []byte) error {
 	return checkPath(where, name)
 }
 
-// isConstant tells the names that FenecQL reads as values.
+// isConstant reports whether FenecQL reads a name as a value.
 func isConstant(name []byte) bool {
 	switch len(name) {
 	case len("true"), len("false"):
@@ -337,7 +337,7 @@ func isConstant(name []byte) bool {
 	return false
 }
 
-// shownBytes is how much of what a client sent an error repeats.
+// shownBytes is how many bytes of a client's text an error repeats.
 const shownBytes = 64
 
 func clipped(text []byte) string {

@@ -19,18 +19,17 @@ const (
 	// lastRetry.
 	firstRetry = time.Minute
 	lastRetry  = time.Hour
-	// copyMargin is added to a sixteenth of the live bytes as what the disk must have free beside the copy of them: what
+	// copyMargin and a sixteenth of the live bytes are what the disk must have free in addition to the copy of them: what
 	// the tenant writes meanwhile is in both files.
 	copyMargin = 1 << 20
 )
 
-// compactor compacts the files of open tenants that have become due, in the order they did, a few at a time. A database
-// reports that it is due as it becomes so (engine.Options.Due), and a node looks once as it opens one, so nothing visits
-// the tenants to find out.
+// compactor compacts the files of open tenants that are due, in the order they became due, a few at a time. A database
+// reports when it becomes due (engine.Options.Due), and a node checks once when it opens one, so nothing polls the tenants.
 //
-// A tenant that is closed before its turn is forgotten. It is due again when it is next opened, and is not opened for a
-// compaction: what is dead in a closed file costs disk space only, while opening one reads it whole and may close tenants
-// that are in use. A tenant that waits for its turn may be closed; one that is being compacted is in use.
+// A tenant that is closed before its turn is removed from the queue. It is due again when it is next opened, and is not
+// opened for a compaction: dead bytes of a closed file cost only disk space, while opening a file reads all of it and may
+// close other tenants. A tenant that waits for its turn may be closed; one that is being compacted is in use.
 //
 // A compaction ends early if its tenant is closed or deleted, or the node stops; the engine itself ends one of a tenant
 // that is frozen, and reports that it is due again at the thaw.
@@ -39,7 +38,7 @@ type compactor struct {
 	ctx  context.Context // ends the compactions under way
 	end  context.CancelFunc
 
-	// mu is held for nothing else and taken last: want is called under a database's lock.
+	// mu guards only the fields below and is taken last: want is called under a database's lock.
 	mu       sync.Mutex
 	wake     sync.Cond // a task is in the queue, or the compactor has ended
 	tasks    map[string]*compactTask
@@ -49,7 +48,7 @@ type compactor struct {
 	ended    bool
 
 	results map[compactResult]*metrics.Counter
-	taken   *metrics.Counter // bytes taken off files
+	taken   *metrics.Counter // bytes removed from files
 }
 
 // compactTask is a tenant that is due: in the queue, being compacted, or put off.
@@ -59,11 +58,11 @@ type compactTask struct {
 	running bool
 	again   bool // it became due while it was being compacted
 	retry   *time.Timer
-	tries   int // that failed or had no room, in a row
+	tries   int // consecutive tries that failed or had no room
 	last    compactResult
 }
 
-// compactResult is how a compaction ended, as the metrics call it.
+// compactResult is how a compaction ended, by its name in the metrics.
 type compactResult string
 
 const (
@@ -93,7 +92,7 @@ func (n *Node) compactIfDue(t *tenant) {
 	}
 }
 
-// want queues a tenant that is due. It only takes the compactor's lock.
+// want queues a tenant that is due. It takes only the compactor's lock.
 func (c *compactor) want(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,7 +187,7 @@ func (c *compactor) serve(task *compactTask) {
 		c.settle(task, compactNone)
 		return
 	}
-	defer t.leave() // which is no use of the tenant: it may be closed for being idle at once
+	defer t.leave() // does not count as a use of the tenant: it may be closed as idle at once
 	c.settle(task, c.compact(task, t))
 }
 
@@ -203,7 +202,7 @@ func (c *compactor) settle(task *compactTask, result compactResult) {
 	task.running, task.again, task.last = false, false, result
 	c.running--
 	switch {
-	case c.tasks[task.name] != task: // forgotten meanwhile
+	case c.tasks[task.name] != task: // removed meanwhile
 	case result == compactFailed, result == compactNoRoom:
 		delay := lastRetry
 		if d := firstRetry << min(task.tries, 30); d < lastRetry {
@@ -248,7 +247,7 @@ func (c *compactor) compact(task *compactTask, t *tenant) compactResult {
 	began := time.Now()
 	done, err := c.run(t)
 	switch {
-	case err == nil && done == (engine.Compacted{}): // somebody's `compact` came first, or the tenant is frozen
+	case err == nil && done == (engine.Compacted{}): // a `compact` statement ran first, or the tenant is frozen
 		return compactNone
 	case err == nil:
 	case c.ctx.Err() != nil, isStopped(err):
@@ -265,7 +264,7 @@ func (c *compactor) compact(task *compactTask, t *tenant) compactResult {
 	return compactDone
 }
 
-// run compacts until the tenant is to be closed or the node stops.
+// run compacts until the tenant must be closed or the node stops.
 func (c *compactor) run(t *tenant) (engine.Compacted, error) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -290,7 +289,7 @@ func isStopped(err error) bool {
 	return false
 }
 
-// reserve sets so many bytes of the disk aside if it has them free beside what the other compactions may still write.
+// reserve reserves that many bytes of the disk if it has them free in addition to what the other compactions may still write.
 func (c *compactor) reserve(need, free int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -307,7 +306,7 @@ func (c *compactor) release(need int64) {
 	c.reserved -= need
 }
 
-// noRoom and failed log a trouble when it begins, not at each try.
+// noRoom and failed log a problem when it begins, not at each try.
 func (c *compactor) noRoom(task *compactTask, need, free int64) compactResult {
 	if task.last != compactNoRoom {
 		c.event(c.node.log.Warn(), task).Int64("need", need).Int64("free", free).
@@ -323,7 +322,7 @@ func (c *compactor) failed(task *compactTask, err error) compactResult {
 	return compactFailed
 }
 
-// event names the tenant of a task, which a node over one file has no name for.
+// event adds the tenant of a task to a log line; a node over one file has no name for it.
 func (c *compactor) event(e *zerolog.Event, task *compactTask) *zerolog.Event {
 	if task.name == "" {
 		return e

@@ -17,28 +17,27 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Config is what a node is started with. The zero value of a duration or a number is no limit, but where a default is
-// named.
+// Config configures a node. The zero value of a duration or a number means no limit, unless a default is named.
 type Config struct {
 	Dir  string // serve the tenants of this directory
 	File string // or one database, at /
 
-	DataToken  string // opens the tenants' data; open to all where empty
-	AdminToken string // opens /_admin/, which is not there without one
+	DataToken  string // guards the tenants' data; open to all if empty
+	AdminToken string // guards /_admin/, which does not exist without one
 
-	Sync             wal.Policy    // when a write answered is on disk; the zero value syncs as a tenant closes
-	IdleClose        time.Duration // a tenant nobody has used for so long is closed
+	Sync             wal.Policy    // when an answered write is on disk; the zero value syncs when a tenant closes
+	IdleClose        time.Duration // a tenant that is unused for that long is closed
 	MaxMemory        int64         // bytes the open tenants may hold together before idle ones are closed
-	MaxConnections   int           // 1024 where zero; fewer where there are not the descriptors for them
+	MaxConnections   int           // 1024 if zero; fewer with few descriptors
 	MaxStreams       int           // live queries open at once, not counted among the connections; as above
-	Descriptors      int           // files and connections it may have open; what the process may where zero
-	Changes          int           // a live query behind by more changes is read anew; 4096 where zero
-	IdleTimeout      time.Duration // a connection without a request for so long is closed
-	Drain            time.Duration // what the caller of Shutdown means to give the requests in flight
+	Descriptors      int           // files and connections it may have open; the process's limit if zero
+	Changes          int           // a live query behind by more changes is read again; 4096 if zero
+	IdleTimeout      time.Duration // a connection without a request for that long is closed
+	Drain            time.Duration // how long the caller of Shutdown lets requests in flight finish
 	StatementTimeout time.Duration
 	Slow             time.Duration // a statement that takes longer is logged
-	Replication      int64         // bytes of changes that a tenant's file holds no more and are kept; 64 MiB where zero
-	IdempotencyTTL   time.Duration // the answer of a write under an Idempotency-Key is kept so long; a day where zero
+	Replication      int64         // bytes of changes kept that a tenant's file no longer has; 64 MiB if zero
+	IdempotencyTTL   time.Duration // how long the answer of a write under an Idempotency-Key is kept; a day if zero
 	CompactAt        float64       // the share of a tenant's file that must be dead for it to be compacted; never if zero
 	CompactWorkers   int           // how many are compacted at once; 1 if zero
 
@@ -48,10 +47,10 @@ type Config struct {
 	TLSCert, TLSKey string // PEM files
 
 	Version string
-	FS      vfs.FS           // the real file system where nil
-	Clock   func() time.Time // the real clock where nil
+	FS      vfs.FS           // the real file system if nil
+	Clock   func() time.Time // the real clock if nil
 	Log     zerolog.Logger
-	LogLost func() int64 // how many lines of the log nobody will read, for the metrics
+	LogLost func() int64 // returns how many log lines were dropped, for the metrics
 }
 
 const (
@@ -88,8 +87,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate checks the fields against each other and against the address the node is to listen on. Its error is one
-// sentence.
+// Validate checks the fields against each other and against the address to listen on. Its error is one sentence.
 func (c *Config) Validate(listen string) error {
 	switch {
 	case c.Dir == "" && c.File == "":
@@ -113,7 +111,7 @@ func (c *Config) Validate(listen string) error {
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key go together: one of them is missing")
 	case c.AdminToken != "" && c.AdminToken == c.DataToken:
-		return errors.New("--admin-token and --http-token are the same: whoever may read a tenant could delete it")
+		return errors.New("--admin-token and --http-token are the same: a client that may read a tenant could delete it")
 	}
 	loopback, err := isLoopback(listen)
 	if err != nil {
@@ -126,7 +124,7 @@ func (c *Config) Validate(listen string) error {
 	return nil
 }
 
-// compactors is how many goroutines compact files.
+// compactors returns how many goroutines compact files.
 func (c *Config) compactors() int {
 	if c.CompactAt == 0 || c.ReadOnly {
 		return 0
@@ -134,8 +132,8 @@ func (c *Config) compactors() int {
 	return c.CompactWorkers
 }
 
-// isLoopback tells whether an address is reachable from this machine only. A name other than localhost is taken to be
-// reachable from elsewhere, and so is an address without a host, which listens everywhere.
+// isLoopback reports whether an address is reachable only from this machine. A name other than localhost counts as reachable
+// from elsewhere, and so does an address without a host, which listens everywhere.
 func isLoopback(listen string) (bool, error) {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -148,8 +146,7 @@ func isLoopback(listen string) (bool, error) {
 	return err == nil && ip.Unmap().IsLoopback(), nil
 }
 
-// engineOptions are what a tenant's database is opened with, and the feed among them; its name is empty for a node over a
-// file.
+// engineOptions returns the options of a tenant's database, and the feed in them; the name is empty for a node over a file.
 func (n *Node) engineOptions(tenant string) (engine.Options, *feed.Feed) {
 	log := n.log
 	if tenant != "" {
@@ -171,7 +168,7 @@ func loadTLS(cert, key string) (*tls.Config, error) {
 		if errors.As(err, &path) {
 			return nil, fmt.Errorf("cannot read %s: %s", path.Path, path.Err)
 		}
-		return nil, fmt.Errorf("%s and %s are no certificate and its key: %s", cert, key, err)
+		return nil, fmt.Errorf("%s and %s are not a certificate and its key: %s", cert, key, err)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
 }

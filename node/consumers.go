@@ -64,7 +64,7 @@ func (c *call) consumer() http1.Answer {
 	return a
 }
 
-// commitConsumer makes a consumer or moves its cursor. Without a cursor one that is there stays where it is.
+// commitConsumer creates a consumer or moves its cursor. Without a cursor an existing one is not moved.
 func (c *call) commitConsumer() (http1.Answer, error) {
 	one := engine.Consumer{Name: string(c.name)}
 	since, given, err := c.readCursor()
@@ -87,7 +87,7 @@ func (c *call) commitConsumer() (http1.Answer, error) {
 	})
 }
 
-// readCursor reads a body of {"since": n}, which may be left out.
+// readCursor reads an optional body of {"since": n}.
 func (c *call) readCursor() (since uint64, given bool, err error) {
 	body, err := c.request.Body(http1.MaxBody)
 	if err != nil || len(bytes.TrimSpace(body)) == 0 {
@@ -106,7 +106,7 @@ func (c *call) readCursor() (since uint64, given bool, err error) {
 	return since, true, err
 }
 
-// presentCursor is the cursor of a consumer, or where a new one begins: at the last change on disk.
+// presentCursor returns the cursor of a consumer, or that of a new one: the last change on disk.
 func (c *call) presentCursor(name string) (uint64, error) {
 	one, err := c.tenant.db.Consumer(name)
 	if fail.KindOf(err) != fail.NotFound {
@@ -118,7 +118,7 @@ func (c *call) presentCursor(name string) (uint64, error) {
 	return c.tenant.feed.End(feed.Durable), nil
 }
 
-// writeConsumer runs a write to the consumers, under the request's key where it has one.
+// writeConsumer runs a write to the consumers, under the request's key if it has one.
 func (c *call) writeConsumer(write func(o *engine.Once) (engine.Result, *engine.Kept, error), answer func(*engine.Result) http1.Answer) (http1.Answer, error) {
 	var o *engine.Once
 	if c.keyed {

@@ -8,13 +8,13 @@ import (
 	"fenec/internal/http1"
 )
 
-// retrySeconds is the wait an answer names where trying again soon makes sense.
+// retrySeconds is the wait in an answer if a retry soon makes sense.
 const retrySeconds = 1
 
-// statuses is where each kind of error goes.
+// statuses maps each kind of error to its status.
 var statuses = map[fail.Kind]struct {
 	status int
-	retry  bool // the answer names a wait
+	retry  bool // the answer has a Retry-After
 }{
 	fail.Invalid:     {status: 400},
 	fail.NotFound:    {status: 404},
@@ -34,15 +34,16 @@ var statuses = map[fail.Kind]struct {
 	fail.Busy:        {status: 503, retry: true},
 }
 
-// absentHeader tells a router that this node does not hold the tenant, which its 404 alone would not.
+// absentHeader marks a 404 that means that this node does not hold the tenant, for a router.
 var absentHeader = http1.Header{Name: []byte("Fenec-Tenant"), Value: []byte("absent")}
 
-// answerError is the answer of a request that failed, the place in the statement in its sentence.
+// answerError returns the answer for a request that failed, with the position in the statement in its sentence.
 func (n *Node) answerError(r *http1.Request, err error) http1.Answer {
 	return n.answerFailure(r, err, err.Error())
 }
 
-// answerRESTError is answerError for a statement the node wrote itself: a place in it would tell the client nothing.
+// answerRESTError is answerError for a statement that the node wrote itself: a position in it would mean nothing to the
+// client.
 func (n *Node) answerRESTError(r *http1.Request, err error) http1.Answer {
 	var e *fail.Error
 	if errors.As(err, &e) {
@@ -74,9 +75,9 @@ func (n *Node) answerFailure(r *http1.Request, err error, message string) http1.
 		how, message = statuses[fail.Canceled], "the request was given up"
 	case !known:
 		n.log.Error().Bytes("request", r.ID).Err(err).Msg("an unclassified error")
-		how.status, message = 500, "the request failed, the node's log says why"
+		how.status, message = 500, "the request failed: the node's log has the reason"
 	case kind == fail.Canceled:
-		n.log.Info().Bytes("request", r.ID).Msg("the client went away before its answer")
+		n.log.Info().Bytes("request", r.ID).Msg("the client disconnected before its answer")
 	case how.status == 500 || how.status == 507:
 		n.log.Error().Bytes("request", r.ID).Err(err).Msg("a request failed")
 	}

@@ -9,9 +9,8 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// unescape takes the percent escapes out of a part of a target; in a query a plus stands for a space. It answers raw
-// itself where there are none, else bytes appended to dst, which it answers grown. What comes out is UTF-8 without a
-// NUL.
+// unescape decodes the percent escapes of a part of a target; in a query a plus is a space. It returns raw itself if there
+// are none, else bytes appended to dst, and the grown dst. The result is UTF-8 without a NUL.
 func unescape(dst, raw []byte, query bool) (text, grown []byte, err error) {
 	text = raw
 	if bytes.IndexByte(raw, '%') >= 0 || query && bytes.IndexByte(raw, '+') >= 0 {
@@ -52,7 +51,7 @@ func unhex(c byte) byte {
 	return c | 0x20 - 'a' + 10
 }
 
-// isName tells whether text is a name of FenecQL: a letter or _, then letters, digits, combining marks and _. Nothing
+// isName reports whether text is a name of FenecQL: a letter or _, then letters, digits, combining marks and _. Nothing
 // else from a URL is ever written into a statement.
 func isName(text []byte) bool {
 	for i := 0; i < len(text); {
@@ -78,7 +77,7 @@ func isName(text []byte) bool {
 	return len(text) > 0
 }
 
-// isPath tells whether text is names joined by dots, as many as a path may have.
+// isPath reports whether text is names joined by dots, at most as many as a path may have.
 func isPath(text []byte) bool {
 	for parts := 1; parts <= syntax.MaxPath; parts++ {
 		name, rest, more := bytes.Cut(text, dot)

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// expireEvery is how often expired documents are looked for.
+	// expireEvery is how often expired documents are searched for.
 	expireEvery = time.Second
-	// expireBlocks is how many blocks of them are deleted from one tenant before the next has its turn.
+	// expireBlocks is how many blocks of them are deleted from one tenant before the next tenant.
 	expireBlocks = 16
 )
 
-// expire deletes documents whose ttl is over, and idempotency keys whose time is, from the tenants that are open. It
-// waits for their disks, so it has a goroutine apart from the one that closes idle tenants.
+// expire deletes expired documents and idempotency keys from the open tenants. It waits for their disks, so its goroutine is
+// not the one that closes idle tenants.
 func (n *Node) expire() {
 	n.eachOpen(func(t *tenant) {
 		for range expireBlocks {

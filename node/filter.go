@@ -7,7 +7,7 @@ import (
 	"fenec/engine/fail"
 )
 
-// comparison is the operator of FenecQL that a filter's operator stands for between a field and one value.
+// comparison maps a filter's operator between a field and one value to FenecQL's.
 func comparison(op []byte) string {
 	switch string(op) {
 	case "eq":
@@ -28,8 +28,8 @@ func comparison(op []byte) string {
 	return ""
 }
 
-// filter reads `field=[not.]operator.value`, or `field=value`, into one more condition. Values are parameters without
-// a type, read by the type of the field they meet.
+// filter reads `field=[not.]operator.value`, or `field=value`, into one more condition. Values are parameters without a
+// type, which are parsed by the type of their field.
 func (c *call) filter(path, text []byte) error {
 	if err := checkPath("the query string", path); err != nil {
 		return err
@@ -98,8 +98,8 @@ func (c *call) is(path, value []byte) error {
 	return nil
 }
 
-// in reads `(a,b,"c,d")`: values between parentheses, each bare or between quotes, where a backslash takes the next
-// character as it is.
+// in reads `(a,b,"c,d")`: values between parentheses, each bare or between quotes, in which a backslash escapes the next
+// character.
 func (c *call) in(path, list []byte) error {
 	if len(list) < 2 || list[0] != '(' || list[len(list)-1] != ')' {
 		return fail.New(fail.Invalid, "%s=in. wants values between parentheses, as in.(a,b), got %s", path, quoted(list))
@@ -123,7 +123,7 @@ func (c *call) in(path, list []byte) error {
 	return nil
 }
 
-// member takes the first value off a list; more tells that a comma followed it.
+// member cuts the first value off a list; more reports whether a comma followed it.
 func (c *call) member(path, list []byte) (value, rest []byte, more bool, err error) {
 	if len(list) == 0 || list[0] != '"' {
 		value, rest, more = bytes.Cut(list, comma)
@@ -150,7 +150,7 @@ func (c *call) member(path, list []byte) (value, rest []byte, more bool, err err
 	return nil, nil, false, fail.New(fail.Invalid, "%s=in. has a quote that is not closed: %s", path, quoted(list))
 }
 
-// like asks whether a text fits a pattern, which is a value as any other: the statement is the same for all of them.
+// like adds a match of a text with a pattern, which is a value like any other: the statement is the same for all patterns.
 func (c *call) like(path, pattern []byte) {
 	c.condition = append(append(append(c.condition, "like("...), path...), ", "...)
 	c.condition = append(c.appendParam(c.condition, doc.TextValue(pattern)), ')')

@@ -17,24 +17,23 @@ import (
 
 const (
 	holdSuffix = ".frozen"
-	probeName  = ".fenec-probe" // of the file that finds out whether the directory can be written
+	probeName  = ".fenec-probe" // of the file that tests whether the directory can be written
 	maxHold    = 4 << 10        // bytes of a hold's file
 )
 
-// hold is why a tenant refuses writes. It is kept in `<tenant>.frozen` beside the tenant's file, on disk before it is
-// answered, and gone from the disk before it ends: a node that stops in between comes back refusing writes, never
-// taking ones it had promised not to.
+// hold is the reason why a tenant refuses writes. It is stored in `<tenant>.frozen` beside the tenant's file, on disk before
+// it is answered, and removed from the disk before it ends: a node that stops in between still refuses writes after its
+// restart, and never accepts ones that it had promised to refuse.
 type hold struct {
-	// Token names the freeze, or the move that installed the image: only a request that names it ends the hold, and one
-	// that names none.
+	// Token names the freeze, or the move that installed the image: only a request with it, or without any, ends the hold.
 	Token string `json:"token,omitzero"`
-	// Held reports whether the tenant is an installed image that has not been put into service yet.
+	// Held reports whether the tenant is an installed image that is not in service yet.
 	Held bool `json:"held,omitzero"`
 }
 
-// named returns the hold under a token, which may be empty: h itself where it is under that token or none is given, h
-// with the token where it is an image without one, which the first request to name it gives its name. ok is false for
-// a hold under another token.
+// named returns the hold under a token, which may be empty: h itself if it is under that token or none is given, or h with
+// the token if it is an image without one, which takes the token of the first request that has one. ok is false for a hold
+// under another token.
 func (h hold) named(token string) (named hold, ok bool) {
 	if token == "" || token == h.Token {
 		return h, true
@@ -45,7 +44,7 @@ func (h hold) named(token string) (named hold, ok bool) {
 
 func (n *Node) holdPath(name string) string { return filepath.Join(n.dir, name+holdSuffix) }
 
-// readHold is the tenant's hold on disk, nil where there is none. One that cannot be made out still holds.
+// readHold returns the tenant's hold on disk, nil if there is none. An unreadable one still holds.
 func (n *Node) readHold(name string) (*hold, error) {
 	f, err := n.fs.OpenFile(n.holdPath(name), os.O_RDONLY, 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -71,8 +70,8 @@ func (n *Node) readHold(name string) (*hold, error) {
 	return h, nil
 }
 
-// writeHold puts a hold on disk in the place of the one that is there, nil for none: a side file, synced, renamed, and
-// the directory synced. Where it fails it leaves no file that was not there before.
+// writeHold replaces the hold on disk, which is nil for none, with a new one: a side file, synced, renamed, and the directory
+// synced. If it fails it leaves no new file.
 func (n *Node) writeHold(name string, old *hold, h hold) error {
 	text, err := json.Marshal(h)
 	if err != nil {
@@ -90,17 +89,17 @@ func (n *Node) writeHold(name string, old *hold, h hold) error {
 		return nil
 	}
 	if !renamed {
-		n.fs.Remove(side) // it may not even have been made
+		n.fs.Remove(side) // it may not exist
 	} else if old == nil {
 		if undone := n.removeHold(name); undone != nil {
 			n.log.Error().Str("tenant", name).Err(undone).
 				Msg("a freeze failed and its file cannot be removed: the tenant is frozen once it is opened again")
 		}
 	}
-	return storageError("the freeze cannot be kept", err)
+	return storageError("the freeze cannot be stored", err)
 }
 
-// writeSide makes a file of the text, on disk.
+// writeSide writes the text to a file and syncs it.
 func (n *Node) writeSide(path string, text []byte) error {
 	f, err := openForWriting(n.fs, path)
 	if err != nil {
@@ -112,7 +111,7 @@ func (n *Node) writeSide(path string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// removeHold takes a hold off the disk; none is fine.
+// removeHold removes a hold from the disk; a missing one is no error.
 func (n *Node) removeHold(name string) error {
 	err := n.fs.Remove(n.holdPath(name))
 	if errors.Is(err, os.ErrNotExist) {
@@ -122,16 +121,16 @@ func (n *Node) removeHold(name string) error {
 		err = n.fs.SyncDir(n.dir)
 	}
 	if err != nil {
-		return storageError("the freeze cannot be lifted", err)
+		return storageError("the freeze cannot be removed", err)
 	}
 	return nil
 }
 
-// leftovers are the ends of files that an interrupted operation leaves behind: a hold, a database and an image that
-// were being written.
+// leftovers are the suffixes of files that an interrupted operation leaves: a hold, a database and an image that were being
+// written.
 var leftovers = []string{holdSuffix + wal.SideSuffix, fileSuffix + wal.SideSuffix, fileSuffix + ".incoming"}
 
-// clearLeftovers removes what an interrupted operation left behind, and holds without their tenant.
+// clearLeftovers removes the files that an interrupted operation left, and holds without a tenant.
 func (n *Node) clearLeftovers() error {
 	files, err := n.fs.ReadDir(n.dir)
 	if err != nil {
@@ -161,8 +160,8 @@ func (n *Node) isLeftover(file string) bool {
 	return false
 }
 
-// freeze refuses a tenant's writes from the moment it returns, and returns the change the tenant then is at, on disk.
-// A tenant that is frozen stays so; one frozen under another token is a conflict.
+// freeze refuses a tenant's writes before it returns, and returns the tenant's last change, which is on disk. A frozen tenant
+// stays frozen; one frozen under another token is a conflict.
 func (n *Node) freeze(name, token string, c condition) (seq uint64, err error) {
 	err = n.held(name, c, func(t *tenant) error {
 		old := t.hold.Load()
@@ -189,12 +188,12 @@ func (n *Node) freeze(name, token string, c condition) (seq uint64, err error) {
 	return seq, err
 }
 
-// thaw accepts a tenant's writes again and returns the change it is at. With a token, only where the tenant is frozen
-// under it, or not at all.
+// thaw accepts a tenant's writes again and returns its last change. With a token it thaws only a tenant that is frozen under
+// that token; one that is not frozen is no error.
 //
-// What another copy of the file may go on writing is not written here under the same name. An image thawed under a token
-// is a move's, whose source stays frozen under it, and goes on in the source's history. Any other forks, and so does a
-// source whose freeze has a token that the thaw does not carry: an image of it may have been put into service.
+// Two copies of a file never write in the same history. An image thawed under a token belongs to a move, whose source stays
+// frozen under it, and continues the source's history. Any other image forks, and so does a source whose freeze has a token
+// that the thaw does not have: an image of it may be in service.
 func (n *Node) thaw(name, token string, c condition) (seq uint64, err error) {
 	err = n.held(name, c, func(t *tenant) error {
 		seq, _ = t.db.Position()
@@ -226,7 +225,7 @@ func (n *Node) thaw(name, token string, c condition) (seq uint64, err error) {
 	return seq, err
 }
 
-// held runs a change of how a tenant is held, alone and with the tenant open.
+// held runs a change of a tenant's hold, alone and with the tenant open.
 func (n *Node) held(name string, c condition, change func(t *tenant) error) error {
 	return n.alone(name, c, func() error {
 		t, err := n.acquireLocked(name)
@@ -242,7 +241,7 @@ func errOtherToken(name string) error {
 	return fail.New(fail.Conflict, "tenant %s is frozen, but not under this token", name)
 }
 
-// openForWriting opens a new or emptied file that only the node's user may read.
+// openForWriting creates or truncates a file that only the node's user may read.
 func openForWriting(fs vfs.FS, name string) (vfs.File, error) {
 	return fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 }

@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// sweepEvery is how often idle tenants are looked for.
+// sweepEvery is how often idle tenants are searched for.
 const sweepEvery = time.Second
 
-// closers is how many tenants are synced and closed at a time as the node stops.
+// closers is how many tenants are synced and closed at a time when the node stops.
 const closers = 16
 
-// every is a goroutine of the node: it does the work at each interval until the node stops.
+// every is a goroutine of the node: it calls work at each interval until the node stops.
 func (n *Node) every(interval time.Duration, work func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -26,8 +26,8 @@ func (n *Node) every(interval time.Duration, work func()) {
 	}
 }
 
-// sweep closes tenants that nobody has used for IdleClose, and the least recently used ones where the open ones have
-// outgrown the memory they may hold.
+// sweep closes tenants that are unused for IdleClose, and the least recently used ones if the open ones hold more memory than
+// they may.
 func (n *Node) sweep() {
 	now := n.clock()
 	n.refusals.expire(now)
@@ -44,14 +44,14 @@ func (n *Node) sweep() {
 	n.makeRoom(0)
 }
 
-// makeRoom closes idle tenants, least recently used first, until one more of that many bytes fits, or until every
-// tenant is in use: refusing a request because others are busy would turn a shortage into an outage.
+// makeRoom closes idle tenants, least recently used first, until one more of that many bytes fits, or until every tenant is
+// in use. The caller then opens it anyway: refusing requests because others are busy would turn a shortage into an outage.
 func (n *Node) makeRoom(more int64) {
 	for n.budget.tight(more) && n.closeLeastUsed() {
 	}
 }
 
-// closeLeastUsed closes the tenant that has been idle longest; false is that there was none to close.
+// closeLeastUsed closes the tenant that has been idle longest, and reports whether there was one.
 func (n *Node) closeLeastUsed() bool {
 	var busy map[*tenant]bool
 	for {
@@ -75,8 +75,8 @@ func (n *Node) closeLeastUsed() bool {
 	}
 }
 
-// closeIfIdle closes a tenant unless a request is in it or its gate is held: whoever holds that gate may be waiting
-// for ours.
+// closeIfIdle closes a tenant unless a request is in it or its gate is held: the holder of that gate may be waiting for the
+// caller's.
 func (n *Node) closeIfIdle(t *tenant) bool {
 	unlock := n.gates.tryLock(t.name)
 	if unlock == nil {
@@ -86,11 +86,11 @@ func (n *Node) closeIfIdle(t *tenant) bool {
 	if n.registry.get(t.name) != t || !t.shutIfIdle() {
 		return false
 	}
-	_ = n.closeTenant(t) // logged there; the tenant says so itself when it is opened again
+	_ = n.closeTenant(t) // logged there; the next open reports it
 	return true
 }
 
-// closeAll closes every tenant as the node ends, once the requests in them have left, and opens no more.
+// closeAll closes every tenant when the node ends, after the requests in them have left, and opens no more.
 func (n *Node) closeAll() error {
 	n.ending.Lock()
 	n.ended = true

@@ -12,7 +12,7 @@ import (
 	"fenec/internal/http1"
 )
 
-// copyBuffer is how much of an image is copied at a time, in bytes.
+// copyBuffer is how many bytes of an image are copied at a time.
 const copyBuffer = 256 << 10
 
 var errGone = errors.New("the tenant is being deleted or the node is stopping")
@@ -25,8 +25,8 @@ func (n *Node) adminFile(r *http1.Request, name string) http1.Answer {
 	return n.sendImage(r, name)
 }
 
-// sendImage streams a tenant's image, as of the change its head names. The tenant is in use until the last byte is
-// sent; deleting it ends the stream, which whoever reads it then sees cut short.
+// sendImage streams a tenant's image, as of the change in its head. The tenant is in use until the last byte is sent;
+// deleting it ends the stream, whose reader sees a truncated image.
 func (n *Node) sendImage(r *http1.Request, name string) http1.Answer {
 	t, err := n.acquire(name)
 	if err != nil {
@@ -53,7 +53,7 @@ func (n *Node) sendImage(r *http1.Request, name string) http1.Answer {
 		defer func() { err = errors.Join(err, end()) }()
 		return copyUntil(w, image, t.gone)
 	}
-	if r.Method == "HEAD" { // nothing is streamed, the length alone is told
+	if r.Method == "HEAD" { // only the length is sent
 		if err := end(); err != nil {
 			return n.answerError(r, classified("the image cannot be closed", err))
 		}
@@ -67,7 +67,7 @@ func imageHeaders(seq uint64, history string) []http1.Header {
 	return withType(positionHeaders(seq, history), octets)
 }
 
-// copyUntil copies src to w, and gives up as gone is closed; what is small enough to be over in a moment it lets end.
+// copyUntil copies src to w until gone is closed; it finishes a copy that is small enough to end in a moment.
 func copyUntil(w io.Writer, src io.Reader, gone <-chan struct{}) error {
 	buf := make([]byte, copyBuffer)
 	for {
@@ -94,7 +94,7 @@ func copyUntil(w io.Writer, src io.Reader, gone <-chan struct{}) error {
 	}
 }
 
-// install makes an image a new tenant, which serves reads and refuses writes until it is thawed.
+// install installs an image as a new tenant, which serves reads and refuses writes until it is thawed.
 func (n *Node) install(r *http1.Request, name string) http1.Answer {
 	h := hold{Held: true}
 	c, err := readCondition(r)
@@ -114,7 +114,7 @@ func (n *Node) install(r *http1.Request, name string) http1.Answer {
 	return http1.Answer{Status: 201, Headers: http1.JSON, Body: body}
 }
 
-// installToken is what the query of an install asks for the image to be held under: `token=...` or nothing.
+// installToken returns the token under which an install's query, `token=...` or nothing, has the image held.
 func installToken(r *http1.Request) (string, error) {
 	if len(r.Query) == 0 {
 		return "", nil
@@ -130,8 +130,8 @@ func installToken(r *http1.Request) (string, error) {
 	return string(token), checkToken(string(token))
 }
 
-// installImage reads the image to its end. size is its length in bytes, less than 0 where that is not known. The hold is
-// on disk before the file appears, so that there is no moment in which the copy takes writes.
+// installImage reads the image to its end. size is its length in bytes, negative if unknown. The hold is on disk before the
+// file appears, so the copy never accepts writes in between.
 func (n *Node) installImage(name string, h hold, c condition, image io.Reader, size int64) (seq uint64, err error) {
 	if err := n.checkWritable(); err != nil {
 		return 0, err
@@ -159,7 +159,7 @@ func (n *Node) installLocked(name string, h hold, image io.Reader, size int64) (
 	}
 	n.budget.open.Add(-1)
 	if errors.Is(err, os.ErrExist) {
-		return 0, errTaken(name) // put there by hand meanwhile; its hold stays, to be on the safe side
+		return 0, errTaken(name) // the file was created by hand meanwhile; its hold stays, to be safe
 	}
 	if found, existsErr := n.exists(name); existsErr == nil && !found {
 		err = errors.Join(classified("the image cannot be installed", err), n.removeHold(name))
@@ -167,8 +167,8 @@ func (n *Node) installLocked(name string, h hold, image io.Reader, size int64) (
 	return 0, err
 }
 
-// putIn makes a database just installed an open tenant, held, so that its first request need not wait for its file to
-// be read. It needs the gate.
+// putIn registers a database just installed as an open, held tenant, so that its first request need not read the file. It
+// needs the gate.
 func (n *Node) putIn(name string, h hold, db *engine.DB, changes *feed.Feed) (seq uint64, err error) {
 	seq, _ = db.Position()
 	n.ending.RLock()

@@ -9,10 +9,10 @@ import (
 )
 
 func errTaken(name string) error {
-	return fail.New(fail.Conflict, "there is a tenant %s already", name)
+	return fail.New(fail.Conflict, "tenant %s exists already", name)
 }
 
-// create makes an empty tenant and opens it.
+// create creates an empty tenant and opens it.
 func (n *Node) create(name string, c condition) error {
 	return n.alone(name, c, func() error {
 		if err := n.mustBeFree(name, c); err != nil {
@@ -22,8 +22,8 @@ func (n *Node) create(name string, c condition) error {
 	})
 }
 
-// mustBeFree is an error where there is a tenant of that name, or where the condition names a change, which only a
-// tenant can be at.
+// mustBeFree returns an error if there is a tenant of that name, or if the condition names a change, which only an existing
+// tenant can have.
 func (n *Node) mustBeFree(name string, c condition) error {
 	found, err := n.exists(name)
 	switch {
@@ -32,7 +32,7 @@ func (n *Node) mustBeFree(name string, c condition) error {
 	case found:
 		return errTaken(name)
 	case c.named:
-		return fail.New(fail.Conflict, "there is no tenant %s, the request was decided on its change %d", name, c.seq)
+		return fail.New(fail.Conflict, "no tenant %s: the request was decided on its change %d", name, c.seq)
 	}
 	return nil
 }
@@ -43,7 +43,7 @@ func (n *Node) createLocked(name string) error {
 	if n.ended {
 		return errStopping()
 	}
-	// A hold that lies here without its tenant is of one deleted as the node stopped; it is none of the new one's.
+	// A hold without a tenant is left of one that was deleted as the node stopped; it does not apply to the new one.
 	if err := n.removeHold(name); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (n *Node) createLocked(name string) error {
 		if errors.Is(err, os.ErrExist) {
 			return errTaken(name)
 		}
-		return classified("the tenant cannot be made", err)
+		return classified("the tenant cannot be created", err)
 	}
 	n.refusals.forget(name)
 	n.metrics.opened.Inc()
@@ -70,7 +70,7 @@ func (n *Node) createLocked(name string) error {
 	return nil
 }
 
-// classified gives an error of the file system its kind; one that has a kind keeps it.
+// classified returns an error of the file system with its kind; an error with a kind keeps it.
 func classified(what string, err error) error {
 	if fail.KindOf(err) != 0 {
 		return err
@@ -78,7 +78,7 @@ func classified(what string, err error) error {
 	return storageError(what, err)
 }
 
-// delete closes a tenant once the requests in it have ended, and removes it, damaged or not.
+// delete closes a tenant after the requests in it have ended, and removes it, damaged or not.
 func (n *Node) delete(name string, c condition) error {
 	return n.alone(name, c, func() error {
 		if c.named {
@@ -90,8 +90,8 @@ func (n *Node) delete(name string, c condition) error {
 	})
 }
 
-// stopAt refuses the writes of a tenant about to be deleted, so that it stays at the change the condition names, and is
-// an error where it is at another. It needs the gate.
+// stopAt refuses the writes of a tenant that is about to be deleted, so that it stays at the change that the condition names.
+// It returns an error if the tenant is at another. It needs the gate.
 func (n *Node) stopAt(name string, c condition) error {
 	t, err := n.acquireLocked(name)
 	if err != nil {
@@ -109,16 +109,16 @@ func (n *Node) stopAt(name string, c condition) error {
 }
 
 func (n *Node) deleteLocked(name string) error {
-	// Closed first: a tenant whose file somebody took away must not go on answering from memory.
+	// Closed first: a tenant whose file is removed must not keep answering from memory.
 	if t := n.registry.get(name); t != nil {
 		t.shut()
-		_ = n.closeTenant(t) // logged there; the file goes anyway
+		_ = n.closeTenant(t) // logged there; the file is removed anyway
 	}
 	if err := n.mustExist(name); err != nil {
 		return err
 	}
-	// The file goes first, and is gone from the disk, before its hold does: a node that stops in between must not come
-	// back with the file taking writes.
+	// The file is removed, and its removal synced, before its hold: after a stop in between, the file must not accept writes
+	// at the next start.
 	if err := n.fs.Remove(n.path(name)); err != nil {
 		return storageError("the tenant cannot be removed", err)
 	}

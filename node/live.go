@@ -7,7 +7,7 @@ import (
 	"fenec/internal/http1"
 )
 
-// live is GET /C/changes: the rows of a shape and how they change, as server-sent events.
+// live is GET /C/changes: the rows of a shape and their changes, as server-sent events.
 func (c *call) live() http1.Answer {
 	s, err := c.openStream()
 	if err != nil {
@@ -29,7 +29,7 @@ func streamHeaders(seq uint64, history string) []http1.Header {
 	return append(withType(positionHeaders(seq, history), eventStream), notStored)
 }
 
-// openStream makes the stream that a request asks for, as far as its seed. Whoever gets one closes it.
+// openStream opens the requested stream and makes its seed. The caller closes it.
 func (c *call) openStream() (*stream, error) {
 	shape, err := c.readShape()
 	if err == nil {
@@ -56,7 +56,7 @@ func (c *call) openStream() (*stream, error) {
 	return s, nil
 }
 
-// mayResume tells whether the request has a cursor of this copy's history that is not from the future.
+// mayResume reports whether the request has a cursor of this copy's history that is not past its last change.
 func (c *call) mayResume() (bool, error) {
 	if !c.cursor.given {
 		return false, nil
@@ -65,12 +65,12 @@ func (c *call) mayResume() (bool, error) {
 	return stands == engine.Holds, err
 }
 
-// open counts the stream in, and keeps its tenant open.
+// open counts the stream, and holds its tenant open.
 func (s *stream) open() error {
 	n := s.node
 	if n.streaming.Add(1) > n.budget.streams {
 		n.streaming.Add(-1)
-		return fail.New(fail.Closed, "there are %d live queries open, which is as many as this node takes: send the request again later", n.budget.streams)
+		return fail.New(fail.Closed, "%d live queries are open, the node's maximum: send the request again later", n.budget.streams)
 	}
 	if !s.tenant.enter() {
 		n.streaming.Add(-1)
@@ -80,7 +80,7 @@ func (s *stream) open() error {
 	return nil
 }
 
-// close ends what open began.
+// close undoes open.
 func (s *stream) close() {
 	s.letGo()
 	s.account.Settle(0)
@@ -89,8 +89,8 @@ func (s *stream) close() {
 	s.node.streaming.Add(-1)
 }
 
-// begin finds the collection, and where the stream goes on: behind the change since where the changes from there on are
-// at hand, and otherwise with a seed.
+// begin finds the collection and where the stream starts: after the change since if the changes after it are kept, and
+// otherwise with a seed.
 func (s *stream) begin(since uint64, resumes bool) error {
 	return s.tenant.db.SettledView(s.ctx, func(v *engine.View) error {
 		s.seq, s.history = v.Seq, v.History

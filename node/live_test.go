@@ -195,7 +195,7 @@ func TestAnExpiredRowLeavesAStreamAsItIsDeleted(t *testing.T) {
 	r.expire()
 	w.expect(`change 3 [] [1] false`)
 	if e := r.watch("/t/x/c/changes").next(); len(e.Rows) != 0 {
-		t.Errorf("an expired row is told: %s", e)
+		t.Errorf("an expired row is reported: %s", e)
 	}
 }
 
@@ -260,7 +260,7 @@ func TestStreamsAreCountedApart(t *testing.T) {
 	r.fill("x", 1)
 	one, two := r.watch("/t/x/c/changes"), r.watch("/t/x/c/changes")
 	got := r.want(503, "GET", "/t/x/c/changes", "")
-	if got.header.Get("Retry-After") != "1" || !strings.Contains(got.body, "2 live queries open") {
+	if got.header.Get("Retry-After") != "1" || !strings.Contains(got.body, "2 live queries are open") {
 		t.Errorf("past the ceiling: %v %s", got.header, got.body)
 	}
 	metrics := r.want(200, "GET", "/_metrics", "", "Authorization", "Bearer "+adminToken).body

@@ -18,7 +18,7 @@ type level struct {
 
 var lookupKey = []byte("lookup")
 
-// readLevels reads `lookup=a,b`, which says what keys mean wherever they stand, before the keys.
+// readLevels reads `lookup=a,b` before the other keys, because it gives them their meaning wherever it is in the query.
 func (c *call) readLevels() error {
 	rest := c.request.Query
 	for len(rest) > 0 {
@@ -53,7 +53,7 @@ func (c *call) readLevels() error {
 	return nil
 }
 
-// levelOf is the level whose name a key begins with, and what of it the key says.
+// levelOf returns the level whose name a key begins with, and the rest of the key.
 func (c *call) levelOf(key []byte) (*level, []byte) {
 	if len(c.levels) == 0 {
 		return nil, nil
@@ -65,7 +65,7 @@ func (c *call) levelOf(key []byte) (*level, []byte) {
 	return c.level(name), of
 }
 
-// level is the level of that name, nil where there is none.
+// level returns the level of that name, nil if there is none.
 func (c *call) level(name []byte) *level {
 	for i := range c.levels {
 		if bytes.Equal(c.levels[i].name, name) {
@@ -75,7 +75,7 @@ func (c *call) level(name []byte) *level {
 	return nil
 }
 
-// readLevelKey reads a key of a level. The clauses it goes to take the place of the request's meanwhile.
+// readLevelKey reads a key of a level. The level's clauses replace the request's while it does.
 func (c *call) readLevelKey(l *level, key, value []byte, assigned bool) error {
 	c.clauses, l.clauses = l.clauses, c.clauses
 	defer func() { c.clauses, l.clauses = l.clauses, c.clauses }()
@@ -122,7 +122,7 @@ func (c *call) readLevelKey(l *level, key, value []byte, assigned bool) error {
 	return c.give(which, value)
 }
 
-// appendLevels appends the levels as FenecQL has them.
+// appendLevels appends the levels as FenecQL.
 func (c *call) appendLevels() error {
 	for i := range c.levels {
 		l := &c.levels[i]

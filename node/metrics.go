@@ -8,8 +8,8 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 )
 
-// metricSet is what a node counts. It has no series of a single tenant: with thousands of them that would be more
-// than whoever collects it can hold.
+// metricSet are the metrics of a node. It has no series of a single tenant: with thousands of tenants these would be more
+// than a collector can store.
 type metricSet struct {
 	set      *metrics.Set
 	requests [6]*metrics.Counter // by the first digit of the status
@@ -95,7 +95,7 @@ func (m *metricSet) answered(status int) {
 
 func (m *metricSet) unregister() { m.set.UnregisterAllMetrics() }
 
-// eachOpen visits the open tenants, each held open meanwhile.
+// eachOpen visits the open tenants and holds each open meanwhile.
 func (n *Node) eachOpen(fn func(*tenant)) {
 	visit := func(t *tenant) bool {
 		if t.enter() {
@@ -128,7 +128,7 @@ var (
 	stopping = []byte(`{"status":"stopping"}`)
 )
 
-// health is GET /_health. It takes no lock, and tells a node that is stopping from one that serves.
+// health is GET /_health. It takes no lock, and reports whether the node is stopping.
 func (n *Node) health(*http1.Request) http1.Answer {
 	if n.stopping.Load() {
 		return http1.Answer{Status: 503, Headers: http1.JSON, Body: stopping}

@@ -6,7 +6,7 @@ import (
 	"fenec/internal/http1"
 )
 
-// nearKeys are the keys of a near's body, each with what it wants and how its value is taken.
+// nearKeys are the keys of a near's body, each with the expected value and the function that reads it.
 var nearKeys = map[string]struct {
 	wants string
 	take  func(c *call, n *nearBody, v doc.Value) (ok bool, err error)
@@ -41,7 +41,7 @@ const (
 	wantsWhole   = "a whole number of 0 or more"
 )
 
-// nearBody is the body of a near. What it does not have is null, or empty.
+// nearBody is the body of a near. Missing keys are null or empty.
 type nearBody struct {
 	vector, match                        doc.Value
 	field, matchField                    string
@@ -49,7 +49,7 @@ type nearBody struct {
 	limit, offset, ef, fuseK, candidates doc.Value
 }
 
-// near is POST /C/near: a statement of near, or with a match of both and a fuse.
+// near is POST /C/near: a statement with near, or if the body has a match, with near, match and fuse.
 func (c *call) near() http1.Answer {
 	a, err := c.nearest()
 	if err != nil {
@@ -82,15 +82,15 @@ func (c *call) nearest() (http1.Answer, error) {
 	return c.execText(false, (*call).found)
 }
 
-// appendOption appends a word with its number where one is given.
+// appendOption appends a word with its number if one is given.
 func (c *call) appendOption(word string, v doc.Value) {
 	if v.Kind != doc.Null {
 		c.text = c.appendParam(append(c.text, word...), v)
 	}
 }
 
-// readNear reads the filters of the query string, and the body, whose where has to hold too. A key that is null is as one
-// that is left out.
+// readNear reads the filters of the query string, and the body, whose where must be true too. A key that is null counts as
+// absent.
 func (c *call) readNear() (*nearBody, error) {
 	if err := c.readQuery(filtersOfNear); err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (c *call) readNear() (*nearBody, error) {
 	return n, c.completeNear(n)
 }
 
-// completeNear finds the fields that are left out, and refuses keys that say nothing together.
+// completeNear fills in fields that are left out, and refuses keys without the key that they need.
 func (c *call) completeNear(n *nearBody) error {
 	hybrid := n.match.Kind != doc.Null
 	for _, key := range [...]struct {
@@ -131,7 +131,7 @@ func (c *call) completeNear(n *nearBody) error {
 		given bool
 	}{{"match_field", n.matchField != ""}, {"fuse_k", n.fuseK.Kind != doc.Null}, {"candidates", n.candidates.Kind != doc.Null}} {
 		if key.given && !hybrid {
-			return fail.New(fail.Invalid, "%s goes with match, and there is none", key.name)
+			return fail.New(fail.Invalid, "%s goes with match, which is missing", key.name)
 		}
 	}
 	if n.vector.Kind == doc.Null {
@@ -149,7 +149,7 @@ func (c *call) completeNear(n *nearBody) error {
 	return err
 }
 
-// onlyField is the name of the collection's one field that is meant where a key is left out.
+// onlyField returns the name of the collection's only suitable field, for a key that is left out.
 func (c *call) onlyField(key, what string, meant func(f *doc.Field) bool) (string, error) {
 	for _, info := range c.tenant.db.Collections() {
 		if info.Schema.Name != string(c.name) {
@@ -173,7 +173,7 @@ func (c *call) onlyField(key, what string, meant func(f *doc.Field) bool) (strin
 	return "", fail.New(fail.NotFound, "there is no collection %s", c.name)
 }
 
-// takeField takes the name of a field.
+// takeField reads the name of a field.
 func takeField(key string, into *string, v doc.Value) (bool, error) {
 	if v.Kind != doc.Text {
 		return false, nil
@@ -182,14 +182,14 @@ func takeField(key string, into *string, v doc.Value) (bool, error) {
 	return true, checkField(key, v.B)
 }
 
-// takeWhole takes a whole number of 0 or more.
+// takeWhole reads a whole number of 0 or more.
 func takeWhole(into *doc.Value, v doc.Value) bool {
 	n, ok := v.Int64()
 	*into = doc.IntValue(n)
 	return ok && n >= 0
 }
 
-// takeSelect takes a select as a query string has it, or as a list.
+// takeSelect reads a select in the form of a query string, or as a list.
 func (c *call) takeSelect(v doc.Value) (bool, error) {
 	switch v.Kind {
 	case doc.Text:

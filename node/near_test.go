@@ -61,7 +61,7 @@ func TestNearOverREST(t *testing.T) {
 		{"a where that is no text", "POST", "/poems/near", `{"vector": [1, 0], "where": true}`, 400, `{"error":"where wants a condition as text, got bool true"}`},
 		{"a match that is no text", "POST", "/poems/near", `{"vector": [1, 0], "match": ["a"]}`, 400, `{"error":"match wants a text, got a list"}`},
 		{"a match of a field without @text", "POST", "/poems/near", `{"vector": [1, 0], "match": "a", "match_field": "near"}`, 400, `{"error":"match wants an index @text on near: create index on poems (near) @text"}`},
-		{"k without a match", "POST", "/poems/near", `{"vector": [1, 0], "fuse_k": 3}`, 400, `{"error":"fuse_k goes with match, and there is none"}`},
+		{"k without a match", "POST", "/poems/near", `{"vector": [1, 0], "fuse_k": 3}`, 400, `{"error":"fuse_k goes with match, which is missing"}`},
 		{"candidates past the ceiling", "POST", "/poems/near", `{"vector": [1, 0], "match": "a", "candidates": 10001}`, 400, `{"error":"candidates goes from 1 to 10000, got 10001"}`},
 		{"a collection there is not", "POST", "/films/near", `{"vector": [1, 0]}`, 404, `{"error":"there is no collection films"}`},
 		{"another method", "GET", "/poems/near", ``, 405, `{"error":"...`},

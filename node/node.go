@@ -1,28 +1,28 @@
-// Package node serves the tenants of a directory over HTTP: for each request it finds the tenant's database, opening it
-// where it is not open, turns the request into statements and the result into an answer.
+// Package node serves the tenants of a directory over HTTP: for each request it finds the tenant's database, opens it if it
+// is not open, turns the request into statements and the result into an answer.
 //
-// The tenant surface is a function from a parsed request to an answer (Node.Handle); the connection loop that carries
-// it is internal/http1.
+// The tenant API is a function from a parsed request to an answer (Node.Handle); the connection loop that calls it is
+// internal/http1.
 //
-// A tenant is one file, `<tenant>.fenec`. It is opened by the first request that names it and closed when nobody has
-// used it for a while or when memory or descriptors are wanted for others, the least recently used first and never one
-// in use. Requests count themselves in and out of a tenant with one atomic each; whatever opens, closes, creates,
-// deletes, freezes or installs a tenant holds that name's gate, so no two of those ever meet.
+// A tenant is one file, `<tenant>.fenec`. It is opened by the first request that names it and closed when it is unused for a
+// while or when others need its memory or descriptors, the least recently used first and never one in use. Requests enter
+// and leave a tenant with one atomic operation each. Opening, closing, creating, deleting, freezing and installing a tenant
+// hold that name's gate, so at most one of them runs at a time.
 //
 // Locks, in the order they are taken:
 //
-//	gate of a name    one opening, closing, create, delete, freeze, thaw or install of that tenant at a time; a second
-//	                  gate is only ever tried, never waited for, by an opening that wants another tenant closed
-//	Node.ending       the end of the node against openings under way
-//	registryShard.mu  the map of some of the open tenants being copied
+//	gate of a name    at most one open, close, create, delete, freeze, thaw or install of that tenant at a time; an open
+//	                  that needs another tenant closed only tries that tenant's gate and never waits for it
+//	Node.ending       the end of the node, against opens under way
+//	registryShard.mu  the map of some of the open tenants, while it is copied
 //	refusals.mu       the tenants that could not be opened lately
 //	streams.mu        the live queries of a tenant
 //	compactor.mu      the tenants that wait to be compacted; taken under a database's lock
 //
-// A live query (stream) is the goroutine of its connection, in its tenant for as long as it is open. It waits for the
-// feed, which wakes it as a block lands, and for its client to leave; the tenant and the node wake it to have it end.
+// A live query (stream) is the goroutine of its connection, and in its tenant for as long as it is open. It waits for the
+// feed, which wakes it when a block lands, and for its client to disconnect; the tenant and the node wake it to end it.
 //
-// The goroutines are the connection loop's, which ends with Serve, and one that closes idle tenants, one that deletes
+// The goroutines are the connection loop's, which end with Serve, and one that closes idle tenants, one that deletes
 // expired documents and those of the compactor, which Shutdown stops and waits for.
 package node
 
@@ -68,18 +68,18 @@ type Node struct {
 	maxClaims int64 // held at a time
 
 	ending    sync.RWMutex // held for reading while a tenant is being opened
-	ended     bool         // no tenant is opened any more
+	ended     bool         // no more tenants are opened
 	stopping  atomic.Bool
-	waiting   atomic.Int64  // requests held until something happens
-	claims    atomic.Int64  // of them, and of those about to try, the claims
+	waiting   atomic.Int64  // requests that are held
+	claims    atomic.Int64  // claims among them, and claims about to try
 	streaming atomic.Int64  // live queries open
 	stop      chan struct{} // ends the goroutines of the node
 	stopped   sync.WaitGroup
 	shutdown  func(context.Context) error
 }
 
-// New takes the directory's (or the file's) lock and makes a node over it. Nothing but a single file is opened before
-// a request asks for it. The caller ends the node with Shutdown.
+// New takes the directory's (or the file's) lock and returns a node over it. Only a single file is opened before a request
+// asks for it. The caller ends the node with Shutdown.
 func New(c Config) (*Node, error) {
 	c = c.withDefaults()
 	n := &Node{config: c, fs: c.FS, clock: c.Clock, log: c.Log, stop: make(chan struct{}), maxClaims: maxClaims}
@@ -117,12 +117,12 @@ func New(c Config) (*Node, error) {
 	return n, nil
 }
 
-// serveDirectory locks the directory and clears away what an interrupted operation left in it.
+// serveDirectory locks the directory and removes what an interrupted operation left in it.
 func (n *Node) serveDirectory(dir string) error {
 	n.dir = dir
 	if !n.config.ReadOnly {
 		if err := n.fs.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("cannot make the directory %s: %s", dir, vfs.Reason(err))
+			return fmt.Errorf("cannot create the directory %s: %s", dir, vfs.Reason(err))
 		}
 	}
 	info, err := n.fs.Stat(dir)
@@ -147,8 +147,8 @@ func (n *Node) serveDirectory(dir string) error {
 	return err
 }
 
-// mustLock tells whether a lock that could not be taken ends the start. A read-only node goes without one where the
-// directory takes none: there nobody can write, and it does not.
+// mustLock reports whether the node must not start without the lock. A read-only node runs without one if the lock file
+// cannot be created: then no process can write there, and neither does the node.
 func (n *Node) mustLock(err error) bool {
 	return err != nil && (!n.config.ReadOnly || fail.KindOf(err) == fail.Conflict)
 }
@@ -160,8 +160,8 @@ func (n *Node) unlock() error {
 	return n.lock.Close()
 }
 
-// probe finds out whether files can be made in the directory, so that a node that can keep nothing says so at its
-// start and not to the first client that writes.
+// probe tests whether files can be created in the directory, so that a node that cannot store anything fails at its start
+// and not at the first write.
 func (n *Node) probe() error {
 	name := filepath.Join(n.dir, probeName)
 	f, err := openForWriting(n.fs, name)
@@ -181,7 +181,7 @@ func (n *Node) errUnwritable(err error) error {
 	return fmt.Errorf("cannot write in the directory %s: %s; --http-read-only serves it without", n.dir, vfs.Reason(err))
 }
 
-// serveFile opens the one database of a node over a file, making it where there is none.
+// serveFile opens or creates the one database of a node over a file.
 func (n *Node) serveFile(file string) error {
 	n.dir = filepath.Dir(file)
 	var err error
@@ -193,7 +193,7 @@ func (n *Node) serveFile(file string) error {
 	if err != nil {
 		hint := ""
 		if fail.KindOf(err) == fail.Damaged {
-			hint = "; `fenec check` says what can be saved"
+			hint = "; `fenec check` reports what can be saved"
 		}
 		return errors.Join(fmt.Errorf("cannot open %s: %s%s", file, vfs.Reason(err), hint), n.unlock())
 	}
@@ -218,16 +218,16 @@ func (n *Node) Serve(l net.Listener) error {
 	return nil
 }
 
-// Shutdown lets the requests in flight finish until ctx ends, then syncs and closes every tenant and lets go of the
-// directory. The error is ctx's where requests were cut off, or that of a tenant that could not be synced. It may be
-// called again and then answers the same.
+// Shutdown lets the requests in flight finish until ctx ends, then syncs and closes every tenant and unlocks the directory.
+// The error is ctx's if requests were cut off, or that of a tenant that could not be synced. It may be called again and then
+// returns the same.
 func (n *Node) Shutdown(ctx context.Context) error { return n.shutdown(ctx) }
 
 func (n *Node) end(ctx context.Context) error {
 	n.stopping.Store(true)
 	close(n.stop)
 	n.compactor.stop()
-	n.eachOpen(func(t *tenant) { t.streams.hurry() })
+	n.eachOpen(func(t *tenant) { t.streams.endSoon() })
 	err := n.server.Shutdown(ctx)
 	n.stopped.Wait()
 	err = errors.Join(err, n.closeAll())
@@ -235,7 +235,7 @@ func (n *Node) end(ctx context.Context) error {
 	return errors.Join(err, n.unlock())
 }
 
-// onceWith makes f run once and every later call wait for, and answer with, the first one's error.
+// onceWith returns a function that runs f once; every later call waits for the first one and returns its error.
 func onceWith(f func(context.Context) error) func(context.Context) error {
 	var once sync.Once
 	var err error

@@ -267,7 +267,7 @@ func TestAStartThatFailsIsOneSentence(t *testing.T) {
 		config Config
 		want   string
 	}{
-		"a file where the directory should be":       {Config{Dir: file}, "cannot make the directory"},
+		"a file where the directory should be":       {Config{Dir: file}, "cannot create the directory"},
 		"a read-only node over no directory":         {Config{Dir: file + "s", ReadOnly: true}, "cannot read the directory"},
 		"a damaged file is not served by itself":     {Config{File: file}, "cannot open"},
 		"a read-only node over no file":              {Config{File: file + "s", ReadOnly: true}, "cannot open"},

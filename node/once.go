@@ -14,7 +14,7 @@ const keyHeader = "Idempotency-Key"
 
 var replayedHeader = http1.Header{Name: []byte("Idempotent-Replayed"), Value: []byte("true")}
 
-// takeKey keeps the key a request brings for its write. Of two, neither can be meant.
+// takeKey stores the request's key for its write. A request with two keys is refused.
 func (c *call) takeKey() error {
 	for i := range c.request.Headers {
 		h := &c.request.Headers[i]
@@ -29,8 +29,8 @@ func (c *call) takeKey() error {
 	return nil
 }
 
-// once is the key of the request as the engine takes it. The fingerprint is of the method, the target as it came and
-// the body's bytes; the first two hold no blank and no line end. Without a key it is nil.
+// once returns the key of the request for the engine, nil without one. The fingerprint is of the method, the target as it
+// came and the body's bytes; the first two contain no blank and no line end.
 func (c *call) once(answer func(results []engine.Result) http1.Answer) (o *engine.Once, err error) {
 	if !c.keyed {
 		return nil, nil
@@ -51,8 +51,8 @@ func (c *call) once(answer func(results []engine.Result) http1.Answer) (o *engin
 	return o, nil
 }
 
-// exec runs a statement and makes its answer, under the request's key where it has one. What answer makes of a write's
-// result is what the engine keeps, so it is of the result alone.
+// exec runs a statement and makes its answer, under the request's key if it has one. The engine stores what answer returns
+// for a write's result, so answer must depend only on the result.
 func (c *call) exec(st engine.Statement, answer func(*call, *engine.Result) http1.Answer) (http1.Answer, error) {
 	return c.answered(func() (http1.Answer, error) { return c.run(st, answer) })
 }
@@ -83,13 +83,13 @@ func (c *call) run(st engine.Statement, answer func(*call, *engine.Result) http1
 	return answer(c, &reply.Result), nil
 }
 
-// onceOne is once of a single statement.
+// onceOne is once for a single statement.
 func (c *call) onceOne(answer func(*call, *engine.Result) http1.Answer) (*engine.Once, error) {
 	return c.once(func(results []engine.Result) http1.Answer { return answer(c, &results[0]) })
 }
 
-// execBatch is exec of a batch. Where it fails, results are of the statements that stand, and at is the one at fault,
-// -1 where that is the key.
+// execBatch is exec for a batch. If it fails, results are of the statements that took effect, and at is the one that failed,
+// -1 if that is the key.
 func (c *call) execBatch(statements []engine.Statement) (a http1.Answer, completed, at int, err error) {
 	c.answered(func() (http1.Answer, error) {
 		a, completed, at, err = c.runBatch(statements)
@@ -120,7 +120,7 @@ func (c *call) runBatch(statements []engine.Statement) (a http1.Answer, complete
 	return c.answerBatch(reply.Results), 0, 0, nil
 }
 
-// ranBefore is the answer of a write that the node would not run now, for want of memory, where it ran before under the
+// ranBefore returns the stored answer of a write that the node refuses now for lack of memory, if it ran before under the
 // same key; otherwise refused.
 func (c *call) ranBefore(refused error) (http1.Answer, error) {
 	if !c.keyed {
@@ -140,7 +140,7 @@ func (c *call) ranBefore(refused error) (http1.Answer, error) {
 	return http1.Answer{}, refused
 }
 
-// replay is the answer of a write that ran before.
+// replay returns the answer of a write that ran before.
 func replay(k *engine.Kept) http1.Answer {
 	return http1.Answer{
 		Status: k.Status, Body: k.Body,

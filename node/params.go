@@ -12,13 +12,13 @@ import (
 
 const (
 	paramSize = int64(unsafe.Sizeof(doc.Value{}))
-	// paramChunk is how many parameters of the statements of a batch share an allocation, and fewParams are too few to
-	// begin another statement with.
+	// paramChunk is how many parameters of a batch's statements share an allocation; a chunk with fewer than fewParams left
+	// is not used for another statement.
 	paramChunk = 1024
 	fewParams  = 8
 )
 
-// beginParams begins the parameters of one more statement of a batch. Those of the statements before it stay as they are.
+// beginParams begins the parameters of one more statement of a batch. Those of earlier statements do not change.
 func (c *call) beginParams() error {
 	c.split = true
 	if c.params = c.params[len(c.params):]; cap(c.params) >= fewParams {
@@ -28,8 +28,8 @@ func (c *call) beginParams() error {
 	return c.holdParsed(paramChunk * paramSize)
 }
 
-// decodeParams reads the list of a statement's parameters. They may take many times the bytes of their text, and are
-// counted as they come.
+// decodeParams reads the list of a statement's parameters. They may take many times the bytes of their text, so they are
+// counted while they are parsed.
 func (c *call) decodeParams(d *jsontext.Decoder) error {
 	if d.PeekKind() != '[' {
 		return errEnvelope()
@@ -53,7 +53,7 @@ func (c *call) decodeParams(d *jsontext.Decoder) error {
 			continue
 		}
 		grown := int64(cap(c.params)-params) * paramSize
-		if cap(c.values) != room { // earlier parameters are in what there was before, too
+		if cap(c.values) != room { // earlier parameters still use the old buffer
 			grown += int64(cap(c.values))
 		}
 		if err := c.holdParsed(grown); err != nil {
@@ -64,7 +64,7 @@ func (c *call) decodeParams(d *jsontext.Decoder) error {
 	return err
 }
 
-// holdParsed counts n more bytes of parsed parameters, which the request holds until it is over. It waits for room.
+// holdParsed counts n more bytes of parsed parameters, which the request holds until it ends. It waits for room.
 func (c *call) holdParsed(n int64) error {
 	c.parsed += n
 	more := c.parsed - c.parsedHeld

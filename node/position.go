@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// afterWait is how long a read waits for its position where the request does not say.
+	// afterWait is how long a read waits for its position if the request has no wait.
 	afterWait = 5 * time.Second
-	// maxWait is what a longer wait is cut to.
+	// maxWait bounds a wait; longer ones are shortened to it.
 	maxWait = 30 * time.Second
 )
 
-// position is what the headers of a request say of where it wants to be answered.
+// position is the position that the headers of a request ask for.
 type position struct {
-	asked   bool   // any of the headers is there
+	asked   bool   // the request has any of the headers
 	marked  bool   // Fenec-Read: replica, the request is read-only
-	after   uint64 // Fenec-After, where named
+	after   uint64 // Fenec-After, if named
 	named   bool
-	history []byte        // Fenec-History, nil where there is none
-	wait    time.Duration // Fenec-Wait, where waits
+	history []byte        // Fenec-History, nil without one
+	wait    time.Duration // Fenec-Wait, if waits
 	waits   bool
 }
 
-// readPosition reads the Fenec-... headers of a request. Each may come once.
+// readPosition reads the Fenec-... headers of a request. Each may occur once.
 func readPosition(headers []http1.Header) (p position, err error) {
 	for i := range headers {
 		h := &headers[i]
@@ -69,7 +69,7 @@ func readPosition(headers []http1.Header) (p position, err error) {
 	return p, nil
 }
 
-// parseChange reads the number of a change.
+// parseChange parses the number of a change.
 func parseChange(what string, text []byte) (uint64, error) {
 	n, err := strconv.ParseUint(string(text), 10, 63)
 	if err != nil || text[0] == '+' {
@@ -78,7 +78,7 @@ func parseChange(what string, text []byte) (uint64, error) {
 	return n, nil
 }
 
-// parseWait reads a wait, milliseconds where it is a bare number, and cuts it to maxWait.
+// parseWait parses a wait, in milliseconds if it is a bare number, and bounds it by maxWait.
 func parseWait(what string, text []byte) (time.Duration, error) {
 	ms, err := strconv.ParseUint(string(text), 10, 64)
 	if err == nil || errors.Is(err, strconv.ErrRange) {
@@ -93,14 +93,14 @@ func parseWait(what string, text []byte) (time.Duration, error) {
 
 // behind is a position that was not reached.
 type behind struct {
-	seq     uint64 // where the copy stands
+	seq     uint64 // the copy's last change
 	history string
 	message string
 }
 
 func (e *behind) Error() string { return e.message }
 
-// behind says where the tenant stands, and why that is not what the request asked for.
+// behind returns the error with the tenant's position, and why that is not what the request asked for.
 func (c *call) behind(why string) error {
 	seq, history := c.tenant.db.Position()
 	p := &c.position
@@ -112,8 +112,8 @@ func (c *call) behind(why string) error {
 		": change " + strconv.FormatUint(p.after, 10) + " of " + of + " " + why}
 }
 
-// await holds a read until the tenant stands where the request wants it, with a change that is as durable as its writer is
-// told.
+// await holds a read until the tenant has reached the request's position, with a change that is as durable as its writer was
+// told it is.
 func (c *call) await() error {
 	p := &c.position
 	if !p.named {
@@ -155,14 +155,14 @@ func (c *call) await() error {
 type ended int
 
 const (
-	waitMoved    ended = iota // there may be something new
+	waitMoved    ended = iota // there may be a change
 	waitOver                  // the time is over
-	waitLeft                  // the client is gone
+	waitLeft                  // the client has disconnected
 	waitGone                  // the tenant is being moved or deleted
-	waitStopping              // the node is
+	waitStopping              // the node is stopping
 )
 
-// pause waits for whatever comes first.
+// pause waits for the first of these.
 func (c *call) pause(moved <-chan struct{}, timer *time.Timer) ended {
 	c.node.waiting.Add(1)
 	defer c.node.waiting.Add(-1)
@@ -180,15 +180,15 @@ func (c *call) pause(moved <-chan struct{}, timer *time.Timer) ended {
 	}
 }
 
-// errLeft is of a request whose client is gone.
+// errLeft is the error of a request whose client has disconnected.
 func errLeft() error { return fail.New(fail.Canceled, "the request was given up") }
 
 func errLeaving(name string) error {
 	return fail.New(fail.Closed, "tenant %s is being moved or deleted, send the request again", name)
 }
 
-// judge holds statements that only read until their position is reached, and refuses those that write where the request
-// says that it does not. It answers which is at fault. What cannot be read is left to the engine.
+// judge holds statements that only read until their position is reached, and refuses statements that write if the request is
+// marked as a read. It returns which one failed. Invalid statements are left to the engine.
 func (c *call) judge(statements ...engine.Statement) (at int, err error) {
 	if !c.asked {
 		return 0, nil
@@ -203,7 +203,7 @@ func (c *call) judge(statements ...engine.Statement) (at int, err error) {
 	return 0, c.await()
 }
 
-// mayWrite refuses a write in a request that says it only reads.
+// mayWrite refuses a write in a request that is marked as a read.
 func (c *call) mayWrite() error {
 	if c.marked {
 		return fail.New(fail.ReadOnly, "the request is marked Fenec-Read: replica and would write")

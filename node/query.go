@@ -16,7 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxBatch is how many statements a batch has at most.
+// maxBatch is the most statements of a batch.
 const maxBatch = 1 << 20
 
 // query is POST /query: one statement with its parameters.
@@ -81,7 +81,7 @@ func (c *call) batch() http1.Answer {
 	return c.failedBatch(err, completed, at)
 }
 
-// readBatch reads the lines of a batch. Where one cannot be read, as many statements as came before it are answered.
+// readBatch reads the lines of a batch. If a line is invalid, it returns the statements before it.
 func (c *call) readBatch(body []byte) ([]engine.Statement, error) {
 	var statements []engine.Statement
 	for len(body) > 0 {
@@ -107,7 +107,7 @@ func (c *call) readBatch(body []byte) ([]engine.Statement, error) {
 
 var newline = []byte("\n")
 
-// answerBatch is `{"ok": n, "results": [...]}`. Where a statement wrote, the headers say where that left the tenant.
+// answerBatch returns `{"ok": n, "results": [...]}`. If a statement wrote, the headers have the tenant's position after it.
 func (c *call) answerBatch(results []engine.Result) http1.Answer {
 	a := http1.Answer{Status: 200, Headers: c.batchHeaders(results)}
 	b := batchAnswer{results: results}
@@ -124,13 +124,13 @@ func (c *call) answerBatch(results []engine.Result) http1.Answer {
 	return a
 }
 
-// keptBatch is the answer of a batch as it is kept under a key.
+// keptBatch returns the answer of a batch as it is stored under a key.
 func keptBatch(results []engine.Result) http1.Answer {
 	b := batchAnswer{results: results}
 	return http1.Answer{Status: 200, Body: b.appendTo(make([]byte, 0, b.length()))}
 }
 
-// batchHeaders say where the batch left the tenant if it wrote, or the request asks.
+// batchHeaders returns the headers of a batch, with the tenant's position if it wrote or the request asks for it.
 func (c *call) batchHeaders(results []engine.Result) []http1.Header {
 	for i := len(results) - 1; i >= 0; i-- {
 		if results[i].Wrote || c.marked {
@@ -166,7 +166,7 @@ func (b *batchAnswer) writeTo(w *http1.Writer) error {
 	return b.write(func(p []byte) error { _, err := w.Write(p); return err })
 }
 
-// write calls piece with each part of the answer, until that fails.
+// write calls piece with each part of the answer, until piece fails.
 func (b *batchAnswer) write(piece func([]byte) error) error {
 	b.scratch = appendNumber(append(b.scratch[:0], '{'), "ok", int64(len(b.results)))
 	err := piece(append(b.scratch, `,"results":[`...))
@@ -184,7 +184,7 @@ func (b *batchAnswer) write(piece func([]byte) error) error {
 	return err
 }
 
-// writeResult writes a result as /batch answers it: an object whatever the statement, the rows of one under "rows".
+// writeResult writes a result in the form of /batch: always an object, with rows under "rows".
 func (b *batchAnswer) writeResult(res *engine.Result, piece func([]byte) error) error {
 	if res.Kind != query.Rows {
 		b.scratch = appendResult(b.scratch[:0], res)
@@ -200,7 +200,7 @@ func (b *batchAnswer) writeResult(res *engine.Result, piece func([]byte) error) 
 	return err
 }
 
-// failedBatch says at which statement a batch failed, counted from 0, and how many before it stand: none, but where a
+// failedBatch adds at which statement a batch failed, counted from 0, and how many before it took effect: none, unless a
 // compact made each a block of its own.
 func (c *call) failedBatch(err error, completed, at int) http1.Answer {
 	a := c.node.answerError(c.request, err)
@@ -211,7 +211,7 @@ func (c *call) failedBatch(err error, completed, at int) http1.Answer {
 	return a
 }
 
-// checkGrowth refuses statements that add to a tenant past its memory, and says which is the first.
+// checkGrowth refuses statements that add to a tenant past its memory, and returns the index of the first.
 func (c *call) checkGrowth(statements ...engine.Statement) (at int, err error) {
 	err = c.node.checkGrowth(c.tenant)
 	if err == nil {
@@ -220,7 +220,7 @@ func (c *call) checkGrowth(statements ...engine.Statement) (at int, err error) {
 	for i, st := range statements {
 		tree, parseErr := syntax.Parse(st.Text)
 		if parseErr != nil {
-			return 0, nil // the engine says what is wrong with it
+			return 0, nil // the engine reports what is wrong with it
 		}
 		switch tree.(type) {
 		case *syntax.Put, *syntax.Set, *syntax.CreateCollection, *syntax.CreateIndex:
@@ -230,8 +230,8 @@ func (c *call) checkGrowth(statements ...engine.Statement) (at int, err error) {
 	return 0, nil
 }
 
-// readStatement reads `{"query": "...", "params": [...]}`, of which params may be left out, and appends the
-// parameters to the call's. It answers the statement.
+// readStatement reads `{"query": "...", "params": [...]}`, of which params is optional, and appends the parameters to the
+// call's. It returns the statement.
 func (c *call) readStatement(text []byte) (string, error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(text))
 	statement, err := c.decodeStatement(d)
@@ -243,7 +243,7 @@ func (c *call) readStatement(text []byte) (string, error) {
 	if fail.KindOf(err) != 0 {
 		return "", err
 	}
-	// What is no JSON is said in the words that all of fenec says it in.
+	// Invalid JSON is reported in the same words everywhere in fenec.
 	if _, err := doc.ParseDocuments(nil, text); err != nil {
 		return "", err
 	}

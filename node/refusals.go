@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// refusals are the tenants that could not be opened lately and why: their requests are answered from here for
-// refusalTime, and cost the others nothing.
+// refusals are the tenants that could not be opened lately and why. For refusalTime their requests are answered from here,
+// which costs other tenants nothing.
 type refusals struct {
 	mu    sync.Mutex
 	names map[string]refusal
@@ -42,7 +42,7 @@ func (r *refusals) forget(name string) {
 	delete(r.names, name)
 }
 
-// expire drops what is over.
+// expire removes the entries whose time is over.
 func (r *refusals) expire(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

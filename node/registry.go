@@ -11,15 +11,14 @@ import (
 // open it copies about forty entries.
 const registryShards = 256
 
-// registry is the open tenants by name. Looking one up takes no lock: each shard is a map that is never changed, only
-// replaced.
+// registry is the open tenants by name. A lookup takes no lock: each shard is a map that is never changed, only replaced.
 type registry struct {
 	seed   maphash.Seed
 	shards [registryShards]registryShard
 }
 
 type registryShard struct {
-	mu      sync.Mutex // the writers'
+	mu      sync.Mutex // taken by writers
 	tenants atomic.Pointer[map[string]*tenant]
 }
 
@@ -34,10 +33,10 @@ func (r *registry) shard(name string) *registryShard {
 	return &r.shards[maphash.String(r.seed, name)%registryShards]
 }
 
-// get is the open tenant of that name, nil where it is not open.
+// get returns the open tenant of that name, nil if it is not open.
 func (r *registry) get(name string) *tenant { return (*r.shard(name).tenants.Load())[name] }
 
-// find is get for a name out of a request, which it does not keep.
+// find is get for the bytes of a name in a request, which it does not keep.
 func (r *registry) find(name []byte) *tenant {
 	s := &r.shards[maphash.Bytes(r.seed, name)%registryShards]
 	return (*s.tenants.Load())[string(name)]
@@ -61,7 +60,7 @@ func (r *registry) remove(name string) {
 	s.tenants.Store(&next)
 }
 
-// each visits the open tenants in no order, until fn is false.
+// each visits the open tenants in no order, until fn returns false.
 func (r *registry) each(fn func(*tenant) bool) {
 	for i := range r.shards {
 		for _, t := range *r.shards[i].tenants.Load() {
@@ -72,7 +71,7 @@ func (r *registry) each(fn func(*tenant) bool) {
 	}
 }
 
-// gates are one lock a tenant's name, made as it is wanted and dropped as nobody does.
+// gates are one lock per tenant name, created by its first user and removed by its last.
 type gates struct {
 	mu   sync.Mutex
 	held map[string]*gate
@@ -80,10 +79,10 @@ type gates struct {
 
 type gate struct {
 	sync.Mutex
-	wanted int // by whoever holds it and whoever waits for it
+	wanted int // number of its holder and waiters
 }
 
-// lock waits for the name's gate and answers the function that gives it back.
+// lock waits for the name's gate and returns the function that releases it.
 func (g *gates) lock(name string) (unlock func()) {
 	g.mu.Lock()
 	if g.held == nil {
@@ -100,7 +99,7 @@ func (g *gates) lock(name string) (unlock func()) {
 	return func() { g.unlock(name, one) }
 }
 
-// tryLock takes the name's gate where nobody has or wants it; unlock is nil otherwise.
+// tryLock takes the name's gate if no caller holds it or waits for it; otherwise unlock is nil.
 func (g *gates) tryLock(name string) (unlock func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

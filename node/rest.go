@@ -7,7 +7,7 @@ import (
 	"fenec/internal/http1"
 )
 
-// nameCollection takes the collection's name out of the path.
+// nameCollection reads the collection's name from the path.
 func (c *call) nameCollection(segment []byte) (err error) {
 	if c.name, c.values, err = unescape(c.values, segment, false); err != nil {
 		return err
@@ -18,8 +18,8 @@ func (c *call) nameCollection(segment []byte) (err error) {
 	return nil
 }
 
-// collection answers for /C and /C/all. Each request becomes one statement; that of requests which differ in their
-// values only has the same text, which the engine has parsed and planned already.
+// collection answers /C and /C/all. Each request becomes one statement; requests that differ only in their values have the
+// same text, which the engine has parsed and planned already.
 func (c *call) collection() http1.Answer {
 	var a http1.Answer
 	var err error
@@ -58,16 +58,16 @@ func (c *call) rows() (http1.Answer, error) {
 	return c.execText(false, (*call).found)
 }
 
-// found is the answer of a REST read.
+// found returns the answer of a REST read.
 func (c *call) found(res *engine.Result) http1.Answer {
 	body := res.Body
 	if c.counting && len(body) > 2 {
-		body = body[1 : len(body)-1] // the one row, out of its list
+		body = body[1 : len(body)-1] // the only row, without its list
 	}
 	return http1.Answer{Status: 200, Headers: c.head(res), Body: body}
 }
 
-// appendClauses appends what a query string says of the rows of one level.
+// appendClauses appends the clauses of a query string for the rows of one level.
 func (c *call) appendClauses(of *clauses) {
 	if len(of.selected) > 0 {
 		c.text = append(append(c.text, " select "...), of.selected...)
@@ -176,7 +176,7 @@ func (c *call) delete() (http1.Answer, error) {
 	return c.execText(false, (*call).deleted)
 }
 
-// readFilters reads which documents are to be changed: all of them only where the path says so.
+// readFilters reads which documents to change: all of them only if the path is /C/all.
 func (c *call) readFilters() error {
 	if err := c.readQuery(keyWhere); err != nil {
 		return err
@@ -198,12 +198,12 @@ func (c *call) updated(res *engine.Result) http1.Answer { return c.wrote(200, "u
 
 func (c *call) deleted(res *engine.Result) http1.Answer { return c.wrote(200, "deleted", res) }
 
-// wrote is the answer of a REST write.
+// wrote returns the answer of a REST write.
 func (c *call) wrote(status int, what string, res *engine.Result) http1.Answer {
 	return http1.Answer{Status: status, Headers: writeHeaders(res), Body: appendCount(c.request.Scratch(), what, res.Affected)}
 }
 
-// readJSON reads the body as one JSON value, which may hold documents.
+// readJSON reads the body as one JSON value, which may contain documents.
 func (c *call) readJSON() (doc.Raw, error) {
 	body, err := c.request.Body(http1.MaxBody)
 	if err != nil {

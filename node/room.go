@@ -11,7 +11,7 @@ import (
 const (
 	// roomWait is how long a request waits for room in the memory of statements and answers.
 	roomWait = http1.BodyWait
-	// leastRoom is the least that one which waits asks for, in bytes.
+	// leastRoom is the least that a waiter asks for, in bytes.
 	leastRoom = 4 << 20
 )
 
@@ -21,15 +21,15 @@ func (n *Node) newAccount() query.Account {
 	return query.Account{Budget: answers, Most: min(query.DefaultMemory, answers.Max())}
 }
 
-// room is a wait for room in the node's memory for statements and answers. Whoever waits holds nothing of it, so those that
-// wait never keep one another from ending: a statement that finds no room is given up, and runs again from its beginning.
+// room is a wait for room in the node's memory for statements and answers. A waiter holds none of it, so waiters never
+// deadlock: a statement without room is abandoned, and runs again from its beginning.
 type room struct {
 	budget *http1.Budget
 	asked  int64 // bytes, by the wait before
 }
 
-// wait gives back what the account has taken, and waits until there is room for what it lacked, which it is granted. A
-// second wait asks for twice as much as the first, so that few runs are in vain.
+// wait returns what the account has taken, and waits until it is granted room for what it lacked. A second wait asks for
+// twice as much as the first, so that few runs are wasted.
 func (r *room) wait(account *query.Account, patience time.Duration, done <-chan struct{}) bool {
 	lacked := account.Lacked()
 	r.asked = min(max(2*r.asked, lacked+lacked/4, leastRoom), r.budget.Max())
@@ -41,7 +41,7 @@ func (r *room) wait(account *query.Account, patience time.Duration, done <-chan 
 	return true
 }
 
-// inRoom runs what counts in the account, again and again as long as there is no room for it and roomWait is not over. The
+// inRoom calls run, which counts in the account, and repeats it while there is no room for it and roomWait is not over. The
 // error is that of the last run. The caller settles the account.
 func (n *Node) inRoom(account *query.Account, done func() <-chan struct{}, run func() error) error {
 	err := run()
@@ -57,8 +57,8 @@ func (n *Node) inRoom(account *query.Account, done func() <-chan struct{}, run f
 	return err
 }
 
-// answered runs what makes the answer of the request, in the room there is for it. What the answer takes is held until the
-// client has it, if it is not short.
+// answered runs the function that makes the answer of the request, within the available room. The memory of an answer that
+// is not short is held until the client has it.
 func (c *call) answered(run func() (http1.Answer, error)) (a http1.Answer, err error) {
 	var began time.Time
 	held := c.wait
@@ -66,7 +66,7 @@ func (c *call) answered(run func() (http1.Answer, error)) (a http1.Answer, err e
 		began = time.Now()
 	}
 	err = c.node.inRoom(&c.account, c.done, func() (err error) {
-		if c.waits { // a claim is held no longer for having run before
+		if c.waits { // a claim is not held longer because it ran before
 			c.wait = max(0, held-time.Since(began))
 		}
 		a, err = run()
@@ -82,7 +82,7 @@ func (c *call) answered(run func() (http1.Answer, error)) (a http1.Answer, err e
 
 func (c *call) done() <-chan struct{} { return c.request.Context().Done() }
 
-// keep settles the account: what an answer of n bytes takes is held until the client has it.
+// keep settles the account: the memory of an answer of n bytes is held until the client has it.
 func (c *call) keep(n int64) {
 	if n = c.account.Settle(long(n)); n > 0 {
 		c.request.Hold(c.node.budget.answers, n)
@@ -90,7 +90,7 @@ func (c *call) keep(n int64) {
 	}
 }
 
-// long is n of an answer that is counted, 0 of a short one.
+// long returns n for an answer that is counted, 0 for a short one.
 func long(n int64) int64 {
 	if n <= query.Uncounted {
 		return 0

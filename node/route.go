@@ -37,7 +37,7 @@ func methodOf(name string) methods {
 	return 0
 }
 
-// allow is the set as an Allow header names it.
+// allow returns the set as an Allow header.
 func (m methods) allow() http1.Header {
 	names := make([]string, 0, 7)
 	for _, one := range []struct {
@@ -55,7 +55,7 @@ func (m methods) allow() http1.Header {
 // segments are the parts of a path that are not empty. The longest route has four.
 type segments struct {
 	at    [5][]byte
-	count int // may be past the array: of a path no route has
+	count int // may be past the array, for a path that no route has
 }
 
 func splitPath(path []byte) (s segments) {
@@ -77,7 +77,7 @@ func splitPath(path []byte) (s segments) {
 	return s
 }
 
-// handler is the Node as the connection loop wants one.
+// handler is the Node as a handler of the connection loop.
 type handler struct{ node *Node }
 
 func (h handler) Serve(r *http1.Request) http1.Answer { return h.node.Handle(r) }
@@ -113,7 +113,7 @@ func (n *Node) handle(r *http1.Request) http1.Answer {
 	case path.count > 0 && string(path.at[0]) == "_admin":
 		return n.serveAdmin(r, path)
 	}
-	return http1.ErrorAnswer(404, "there is nothing here: tenants are served under /t/<tenant>/")
+	return http1.ErrorAnswer(404, "no such route: tenants are served under /t/<tenant>/")
 }
 
 func (n *Node) serveNodeWide(r *http1.Request, path segments, serve func(*http1.Request) http1.Answer) http1.Answer {
@@ -135,7 +135,7 @@ func checkMethod(r *http1.Request, m methods) (a http1.Answer, done bool) {
 		return http1.Answer{}, false
 	}
 	allow := m.allow()
-	a = http1.ErrorAnswer(405, r.Method+" is not a method of this path: it takes "+string(allow.Value))
+	a = http1.ErrorAnswer(405, r.Method+" is not a method of this path: it accepts "+string(allow.Value))
 	a.Headers = append(a.Headers[:len(a.Headers):len(a.Headers)], allow)
 	return a, true
 }
@@ -162,7 +162,7 @@ var (
 	routeLive        = route{methodGet, (*call).live}
 )
 
-// laterPaths are the paths of a tenant's surface that this version does not have.
+// laterPaths are the paths of a tenant's API that this version does not have.
 var laterPaths = map[string]string{
 	"_whoami":      "/_whoami",
 	"_replication": "replication",
@@ -172,14 +172,15 @@ func later(what string) error {
 	return fail.New(fail.Unsupported, "%s comes with a later version", what)
 }
 
-// noRoute is a path that leads nowhere.
+// noRoute is the error for an unknown path.
 type noRoute struct{}
 
 func errNoRoute() noRoute { return noRoute{} }
 
-func (noRoute) answer() http1.Answer { return http1.ErrorAnswer(404, "there is nothing at this path") }
+func (noRoute) answer() http1.Answer { return http1.ErrorAnswer(404, "no such route") }
 
-// findRoute is the route of a path below a tenant. The name in the path, of a collection or a consumer, is still escaped.
+// findRoute returns the route of a path below a tenant. The name in the path, of a collection or a consumer, is still
+// escaped.
 func findRoute(path segments) (where *route, name []byte, err error) {
 	if path.count == 0 {
 		return &routeRoot, nil, nil
@@ -235,7 +236,7 @@ func findRoute(path segments) (where *route, name []byte, err error) {
 	return nil, nil, nil
 }
 
-// serveTenant answers a request for what is below a tenant.
+// serveTenant answers a request below a tenant.
 func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
 	if r.Method != "OPTIONS" && !n.mayRead(r) {
 		return n.unauthorized(r)
@@ -262,8 +263,8 @@ func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
 	return c.heldUntilSent(where.serve(c))
 }
 
-// misfit answers a request that would be refused whatever its tenant holds, or OPTIONS. That there is no such tenant comes
-// first, as it does at a router.
+// misfit answers OPTIONS, and a request that would be refused whatever its tenant holds. An unknown tenant is reported
+// first, as at a router.
 func (n *Node) misfit(r *http1.Request, name []byte, where *route, err error) http1.Answer {
 	if n.single == nil && n.registry.find(name) == nil && n.mayRead(r) {
 		if absent := n.mustExist(string(name)); absent != nil {
@@ -280,8 +281,8 @@ func (n *Node) misfit(r *http1.Request, name []byte, where *route, err error) ht
 	return a
 }
 
-// enter acquires the tenant of a request. Its body is read first, so that a client that is slow to send it keeps nobody
-// from closing or deleting the tenant; but not where the head alone is enough to refuse it.
+// enter acquires the tenant of a request. It reads the body first, so that a client that sends it slowly does not block a
+// close or delete of the tenant, unless the head alone is enough to refuse the request.
 func (c *call) enter(name []byte, where *route, named []byte) error {
 	n, r, t := c.node, c.request, c.node.single
 	if t == nil {
@@ -316,7 +317,7 @@ func (c *call) enter(name []byte, where *route, named []byte) error {
 	return err
 }
 
-// readHead reads what a request says beside its path and its body.
+// readHead reads the headers of a request.
 func (c *call) readHead(where *route, named []byte) (err error) {
 	if methodOf(c.request.Method) != methodGet {
 		err = c.takeKey()
@@ -335,13 +336,13 @@ func (c *call) readHead(where *route, named []byte) (err error) {
 	return err
 }
 
-// writes reports whether the head of a request says that it writes. Whether a statement does, its route finds out.
+// writes reports whether a request writes by its head. The route checks whether a statement does.
 func (c *call) writes(where *route) bool {
 	return methodOf(c.request.Method) != methodGet && where != &routeNear && where != &routeQuery && where != &routeBatch
 }
 
-// refusal is why a request is refused whatever its body says; t is nil where its tenant is not open. One with a key may have
-// run before, and then has its answer.
+// refusal returns why a request is refused whatever its body is; t is nil if its tenant is not open. A request with a key may
+// have run before, and then has its answer.
 func (c *call) refusal(name []byte, where *route, t *tenant) error {
 	n, writes := c.node, c.writes(where) && !c.keyed
 	switch {

@@ -15,33 +15,33 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// shapeKeys are the keys of a shape that are no field.
+// shapeKeys are the keys of a shape that are not fields.
 const shapeKeys = keySelect | keyWhere | keySince
 
-// shape is the rows a live query is about: those of one collection that pass a filter. The streams of a tenant that ask
-// for the same share it, and the events of it.
+// shape is the rows of a live query: those of one collection that pass a filter. The streams of a tenant that ask for the
+// same rows share it, and its events.
 type shape struct {
-	key        string // the same of the same shape
+	key        string // identifies the shape
 	collection string
-	fields     []string      // that the filter and select read; the id is none of them
+	fields     []string      // that the filter and select read, without the id
 	whole      bool          // every field is selected
 	all        *engine.Query // every row
-	one        *engine.Query // that of the id in the last parameter, where it is one
+	one        *engine.Query // the row of the id in the last parameter, if it passes
 	params     []doc.Value   // of all
 
 	uses   atomic.Int64 // streams of it; changed under streams.mu
-	making sync.Mutex   // held while an event is made, so that of many streams one makes it
+	making sync.Mutex   // held while an event is made, so that only one of many streams makes it
 	last   atomic.Pointer[advance]
 }
 
-// advance is how a shape moved from one change to another, the same for every stream that stands at the first.
+// advance is how a shape changed from one change number to another, the same for every stream at the first.
 type advance struct {
 	from, to uint64
-	event    []byte // nil where nothing of it concerns the shape
-	end      error  // why there are no events any more, nil where there are
+	event    []byte // nil if no change in it concerns the shape
+	end      error  // why there are no more events, nil if there may be
 }
 
-// maxShared is the most bytes of an event that a shape keeps for other streams.
+// maxShared is the largest event in bytes that a shape keeps for other streams.
 const maxShared = 64 << 10
 
 // checkShapeKey refuses a key that asks for a window, an answer of another kind, or other collections.
@@ -94,7 +94,7 @@ func (c *call) readShape() (*shape, error) {
 	return s, nil
 }
 
-// keepID has the id among the fields selected.
+// keepID adds the id to the selected fields.
 func (c *call) keepID() {
 	if len(c.selected) == 0 {
 		return
@@ -108,7 +108,7 @@ func (c *call) keepID() {
 	c.selected = slices.Insert(c.selected, 0, []byte("id,")...)
 }
 
-// parseShape parses a shape's statement and refuses one whose rows change otherwise than with writes to its collection.
+// parseShape parses a shape's statement and refuses one whose rows change by anything but writes to its collection.
 func (c *call) parseShape(text string) (*syntax.Get, error) {
 	st, err := syntax.Parse(text)
 	if err != nil {
@@ -142,8 +142,8 @@ func (s *shape) readsOf(tree *syntax.Get) {
 	syntax.Inspect(tree.Where, note)
 }
 
-// altered reports whether two schemas of the collection read the shape out of other fields. A field is its slot: that is
-// never used again, and what is in it has the type and the collation it began with. A schema that is not known is another.
+// altered reports whether two schemas of the collection read the shape from different fields. A field is its slot: a slot is
+// never reused, and its type and collation never change. An unknown schema counts as different.
 func (s *shape) altered(before, after *doc.Schema) bool {
 	switch {
 	case before == nil || after == nil:
@@ -157,7 +157,7 @@ func (s *shape) altered(before, after *doc.Schema) bool {
 	})
 }
 
-// keptParams are the call's parameters, copied out of what belongs to the call and its request.
+// keptParams returns copies of the call's parameters that do not refer to the call or its request.
 func (c *call) keptParams() []doc.Value {
 	params := slices.Clone(c.params)
 	for i := range params {
@@ -182,7 +182,7 @@ type reading struct {
 	*shape
 	view    *engine.View
 	params  []doc.Value    // of one
-	account *query.Account // of the event that is made
+	account *query.Account // of the event being made
 }
 
 func (s *shape) in(v *engine.View, account *query.Account) reading {
@@ -191,7 +191,7 @@ func (s *shape) in(v *engine.View, account *query.Account) reading {
 
 // run runs a query that appends to the event, all of which the account then counts.
 func (r reading) run(q *engine.Query, params []doc.Value, event []byte) (engine.Result, error) {
-	r.account.Return(0) // what there is of the event is counted with the answer
+	r.account.Return(0) // the event so far is counted with the answer
 	res, err := r.view.Run(q, params, event)
 	if err == nil {
 		r.account.Return(0)
@@ -206,7 +206,7 @@ func (r reading) appendAll(dst []byte) ([]byte, error) {
 	return res.Body, err
 }
 
-// appendOne appends the row of an id, and tells whether the shape has it.
+// appendOne appends the row of an id, and reports whether the shape has it.
 func (r reading) appendOne(dst []byte, id int64) (_ []byte, found bool, err error) {
 	start := len(dst)
 	r.params[len(r.params)-1] = doc.IntValue(id)
@@ -217,11 +217,11 @@ func (r reading) appendOne(dst []byte, id int64) (_ []byte, found bool, err erro
 	if res.Rows == 0 {
 		return res.Body[:start], false, nil
 	}
-	body := slices.Delete(res.Body, start, start+1) // the row, out of its list
+	body := slices.Delete(res.Body, start, start+1) // the row, without its list
 	return body[:len(body)-1], true, nil
 }
 
-// check finds out whether the shape can still be read.
+// check returns an error if the shape can no longer be read.
 func (r reading) check() error {
 	_, _, err := r.appendOne(nil, 0)
 	return err

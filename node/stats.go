@@ -8,8 +8,7 @@ import (
 	"fenec/internal/http1"
 )
 
-// statementStats is /_stats/statements: a GET lists what the tenant's statements did and cost, a DELETE begins to
-// count anew.
+// statementStats is /_stats/statements: a GET lists what the tenant's statements did and cost, a DELETE resets the counts.
 func (c *call) statementStats() http1.Answer {
 	if c.request.Method == "DELETE" {
 		c.tenant.db.ResetStatementStats()

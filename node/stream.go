@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// heartbeat is how long a stream is silent at most.
+	// heartbeat is the longest silence of a stream.
 	heartbeat = 15 * time.Second
-	// usualEvent is the room an event is given at first, in bytes.
+	// usualEvent is the first capacity of an event, in bytes.
 	usualEvent = 256
 )
 
-// stream is one live query, run by the goroutine of its connection. It holds one event at most: what happens while the
-// client takes that is read from the feed afterwards, or the rows are read anew.
+// stream is one live query, run by the goroutine of its connection. It holds at most one event: changes that land while it
+// is sent are read from the feed afterwards, or the rows are read again.
 type stream struct {
 	node   *Node
 	tenant *tenant
@@ -34,38 +34,38 @@ type stream struct {
 	request []byte // its id
 
 	collection uint64 // its number
-	seq        uint64 // the change up to which the client knows everything
-	history    string // that seq was of as the stream began
-	told       uint64 // seq as the client last heard of it
+	seq        uint64 // the last change that the client knows, or will know after event
+	history    string // the history of seq when the stream began
+	reported   uint64 // the last seq that was sent to the client
 	sentAt     time.Time
 
 	out    *http1.Writer
 	waiter feed.Waiter
 	ids    []int64
-	event  []byte   // to be sent; nil where there is none
-	held   *advance // to be sent once what it tells is as durable as its writer is told; nil where there is none
+	event  []byte   // to send; nil if there is none
+	held   *advance // to send once its changes are as durable as their writers were told; nil if there is none
 
-	account query.Account // of the event that is made
+	account query.Account // of the event being made
 	room    room          // for it
-	takes   int64         // bytes of the budget, the event until it is sent
+	takes   int64         // bytes of the budget that the event holds until it is sent
 }
 
-// run sends events until the client leaves or the stream is to end, which the last event says why.
+// run sends events until the client disconnects or the stream must end; then the last event has the reason.
 func (s *stream) run(out *http1.Writer) error {
 	defer s.close()
 	s.out, s.waiter.Wake = out, out.Wake
 	s.tenant.streams.add(out)
 	defer s.tenant.streams.remove(out)
 	defer s.feed.Leave(&s.waiter)
-	if s.ending() != nil { // maybe since before the stream was among those that are hurried
+	if s.ending() != nil { // the node or tenant may have begun to end before the stream was added
 		out.Hurry(endGrace)
 	}
-	s.told, s.sentAt = s.seq, time.Now()
+	s.reported, s.sentAt = s.seq, time.Now()
 	if err := s.send(); err != nil { // the seed, or the head alone
 		return err
 	}
 	for {
-		end := s.ending() // asked first, so that what came before it is sent
+		end := s.ending() // checked first, so that the changes before it are sent
 		settled := s.feed.End(feed.Settled)
 		moved, err := s.follow(settled)
 		if err == nil && !moved {
@@ -89,7 +89,7 @@ func (s *stream) run(out *http1.Writer) error {
 	}
 }
 
-// ending is why the stream is to end, nil where it is not.
+// ending returns why the stream must end, nil if it need not.
 func (s *stream) ending() error {
 	select {
 	case <-s.node.stop:
@@ -108,8 +108,8 @@ func (s *stream) leaving() error {
 	return errLeaving(s.tenant.name)
 }
 
-// awaitRoom waits until there is room for the event that could not be made, and says meanwhile that the stream is alive.
-// Nothing is lost by that: the changes are read once there is.
+// awaitRoom waits until there is room for the event that could not be made, and sends heartbeats meanwhile. Nothing is lost:
+// the changes are read once there is room.
 func (s *stream) awaitRoom() error {
 	ending, over := make(chan struct{}), make(chan struct{})
 	var waits sync.WaitGroup
@@ -130,17 +130,16 @@ func (s *stream) awaitRoom() error {
 	return s.sendAlive()
 }
 
-// keep settles the account: what the event takes is held until it is sent.
+// keep settles the account: the event's memory is held until it is sent.
 func (s *stream) keep(event []byte) { s.takes = s.account.Settle(long(int64(cap(event)))) }
 
-// letGo gives back what the event took.
+// letGo returns the event's memory.
 func (s *stream) letGo() {
 	s.room.budget.Give(s.takes)
 	s.takes = 0
 }
 
-// wait waits until something may have happened, and says now and then that the stream is alive. Its error is that the
-// client is gone.
+// wait waits until there may be a change, and sends heartbeats. It returns an error if the client has disconnected.
 func (s *stream) wait() error {
 	next := s.sentAt.Add(heartbeat)
 	if err := s.out.Wait(next); err != nil || time.Now().Before(next) {
@@ -149,18 +148,18 @@ func (s *stream) wait() error {
 	return s.sendAlive()
 }
 
-// sendAlive says that the stream is alive, and where the client is.
+// sendAlive sends a heartbeat and the client's cursor.
 func (s *stream) sendAlive() error {
 	s.event = append(make([]byte, 0, usualEvent), ":\n"...)
-	if s.told != s.seq { // an id without data moves the client's cursor and is no event
-		s.event, s.told = s.appendID(s.event, s.tenant.db.HistoryAt(s.seq)), s.seq
+	if s.reported != s.seq { // an id without data moves the client's cursor and is not an event
+		s.event, s.reported = s.appendID(s.event, s.tenant.db.HistoryAt(s.seq)), s.seq
 	}
 	s.event = append(s.event, '\n')
 	return s.send()
 }
 
-// follow sends what has happened to the shape since s.seq, once that is settled; settled is the last change that is. moved
-// reports whether something has been, to whatever collection.
+// follow sends the shape's changes since s.seq, once they are settled; settled is the last change that is. moved reports
+// whether there were changes, to any collection.
 func (s *stream) follow(settled uint64) (moved bool, err error) {
 	next := s.held
 	if s.held = nil; next == nil || !s.isThere(next) {
@@ -179,15 +178,15 @@ func (s *stream) follow(settled uint64) (moved bool, err error) {
 	if next.event == nil {
 		return true, nil
 	}
-	s.event, s.told = next.event, next.to
+	s.event, s.reported = next.event, next.to
 	return true, s.send()
 }
 
-// isThere reports whether the tenant has what an advance tells, or has taken it back since it could not be written.
+// isThere reports whether the tenant still has an advance's changes, or has undone them because they could not be written.
 func (s *stream) isThere(a *advance) bool { return a.to <= s.feed.End(feed.Landed) }
 
-// next is the advance from s.seq on, nil where nothing has happened since. What another stream of the shape has found out
-// is taken from there.
+// next returns the advance from s.seq, nil if there was no change since. If another stream of the shape has made it, it is
+// reused.
 func (s *stream) next() (*advance, error) {
 	if last := s.taken(); last != nil {
 		return last, nil
@@ -197,11 +196,11 @@ func (s *stream) next() (*advance, error) {
 	if last := s.taken(); last != nil {
 		return last, nil
 	}
-	s.letGo() // of what was taken back
+	s.letGo() // of the event that was undone
 	from := s.seq
 	moved, err := s.changed()
 	next := &advance{from: from, to: s.seq, event: s.event, end: err}
-	s.seq, s.event = from, nil // of what came behind, the client has been told nothing
+	s.seq, s.event = from, nil // later changes were not sent to the client
 	if fail.KindOf(err) == fail.Busy {
 		return nil, err
 	}
@@ -219,7 +218,7 @@ func (s *stream) next() (*advance, error) {
 	return next, nil
 }
 
-// taken is the advance from s.seq on, where another stream of the shape has found it out.
+// taken returns the advance from s.seq if another stream of the shape has made it.
 func (s *stream) taken() *advance {
 	last := s.shape.last.Load()
 	if last == nil || last.from != s.seq || !s.isThere(last) {
@@ -228,8 +227,8 @@ func (s *stream) taken() *advance {
 	return last
 }
 
-// changed reads the changes behind s.seq and makes an event of them where they are of the shape. moved tells that there
-// were any.
+// changed reads the changes after s.seq and makes an event of those of the shape. moved reports whether there were any
+// changes.
 func (s *stream) changed() (moved bool, err error) {
 	most := uint64(s.node.config.Changes)
 	changed, err := s.feed.Changed(s.ids[:0], s.collection, s.seq, most)
@@ -249,7 +248,7 @@ func (s *stream) changed() (moved bool, err error) {
 		return true, nil
 	}
 	return true, s.tenant.db.View(s.ctx, func(v *engine.View) error {
-		// More may have landed before the view: an event has whole blocks with their rows as they are at one change.
+		// More may have landed before the view: an event has whole blocks, with their rows as of one change.
 		more, err := s.feed.Changed(changed.IDs, s.collection, changed.Seq, most)
 		s.ids = more.IDs
 		switch {
@@ -269,13 +268,14 @@ func (s *stream) changed() (moved bool, err error) {
 	})
 }
 
-// altered reports whether the collection's schemas after two changes read the shape out of other fields, so that rows may
-// differ which nobody wrote.
+// altered reports whether the collection's schemas after two changes read the shape from different fields, so that rows may
+// differ without a write.
 func (s *stream) altered(before, after uint64) bool {
 	return s.shape.altered(s.feed.Schema(s.collection, before), s.feed.Schema(s.collection, after))
 }
 
-// isLost tells a cursor that the feed cannot go on from: too far behind, or past changes that could not be written.
+// isLost reports whether an error means that the feed cannot continue from a cursor: too far behind, or past changes that
+// could not be written.
 func isLost(err error) bool {
 	var gone *feed.Gone
 	var ahead *feed.Ahead
@@ -286,7 +286,7 @@ func (s *stream) dropped() error {
 	return fail.New(fail.NotFound, "collection %s was dropped", s.shape.collection)
 }
 
-// seed makes the event of all rows of the shape.
+// seed makes the event with all rows of the shape.
 func (s *stream) seed(v *engine.View) error {
 	s.seq = v.Seq
 	collection := s.feed.Collection(s.shape.collection, v.Seq)
@@ -302,7 +302,7 @@ func (s *stream) seed(v *engine.View) error {
 	return nil
 }
 
-// change makes the event of what became of the documents s.ids.
+// change makes the event with the current state of the documents s.ids.
 func (s *stream) change(v *engine.View, schema bool) error {
 	s.seq = v.Seq
 	event := appendNumber(append(s.newEvent("change", v.HistoryAt(v.Seq)), '{'), "seq", int64(v.Seq))
@@ -341,19 +341,19 @@ func (s *stream) change(v *engine.View, schema bool) error {
 	return nil
 }
 
-// newEvent begins an event whose data comes next. history is that of the change s.seq.
+// newEvent begins an event whose data follows. history is that of the change s.seq.
 func (s *stream) newEvent(name, history string) []byte {
 	event := append(append(append(make([]byte, 0, usualEvent), "event: "...), name...), '\n')
 	return append(s.appendID(event, history), "data: "...)
 }
 
-// appendID appends the line that tells the client its cursor.
+// appendID appends the line with the client's cursor.
 func (s *stream) appendID(dst []byte, history string) []byte {
 	return append(appendCursor(append(dst, "id: "...), s.seq, history), '\n')
 }
 
 func (s *stream) appendError(event []byte, err error) []byte {
-	message := "the live query failed, the node's log says why"
+	message := "the live query failed: the node's log has the reason"
 	var e *fail.Error
 	if errors.As(err, &e) {
 		message = e.Message
@@ -364,14 +364,14 @@ func (s *stream) appendError(event []byte, err error) []byte {
 	return append(event, "}\n\n"...)
 }
 
-// errUnsent is a client that is gone or takes nothing.
+// errUnsent means that the client has disconnected or accepts no bytes.
 var errUnsent = errors.New("the event was not sent")
 
-// send sends the event there is, and the head before the first.
+// send sends the event if there is one, and the head before the first.
 func (s *stream) send() error {
 	event := s.event
 	s.event = nil
-	if s.held == nil { // else what is sent is none of the account's
+	if s.held == nil { // else the sent bytes are not the account's
 		defer s.letGo()
 	}
 	if _, err := s.out.Write(event); err != nil {

@@ -7,17 +7,17 @@ import (
 	"fenec/internal/http1"
 )
 
-// endGrace is how long a stream that is to end may go on sending to a client that is slow to take it.
+// endGrace is how long a stream that must end may keep sending to a slow client.
 const endGrace = time.Second
 
-// streams are the live queries of a tenant: those that run, so that they can be ended, and their shapes.
+// streams are the live queries of a tenant: the running ones, so that they can be ended, and their shapes.
 type streams struct {
 	mu      sync.Mutex
 	running map[*http1.Writer]struct{}
 	shapes  map[string]*shape
 }
 
-// share answers the shape that all streams which want the same have, for one more stream.
+// share returns the shape shared by all streams that ask for the same rows, for one more stream.
 func (s *streams) share(wanted *shape) *shape {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,7 +33,7 @@ func (s *streams) share(wanted *shape) *shape {
 	return shared
 }
 
-// letGo counts a stream of a shape out.
+// letGo removes a stream of a shape from its count.
 func (s *streams) letGo(one *shape) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,8 +57,8 @@ func (s *streams) remove(w *http1.Writer) {
 	delete(s.running, w)
 }
 
-// hurry wakes them all to find out that they are to end.
-func (s *streams) hurry() {
+// endSoon wakes them all, so that each sees that it must end.
+func (s *streams) endSoon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.running {

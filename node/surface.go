@@ -30,7 +30,7 @@ func (c *call) collections() http1.Answer {
 	return http1.Answer{Status: 200, Headers: headers, Body: c.appendSchemas(c.request.Scratch(), true)}
 }
 
-// schema is GET /_schema: the schemas, or with as=fenecql the statements that make them, one a line.
+// schema is GET /_schema: the schemas, or with as=fenecql the statements that create them, one a line.
 func (c *call) schema() http1.Answer {
 	headers := c.headNow()
 	switch string(c.request.Query) {
@@ -44,7 +44,7 @@ func (c *call) schema() http1.Answer {
 
 var plainText = []http1.Header{{Name: []byte("Content-Type"), Value: []byte("text/plain; charset=utf-8")}}
 
-// withType is a head of positionHeaders or http1.JSON whose content is of another type, which is the first of as.
+// withType returns headers of positionHeaders or http1.JSON with another content type, the first of as.
 func withType(head, as []http1.Header) []http1.Header {
 	return append(as[:1:1], head[1:]...)
 }

@@ -17,10 +17,10 @@ import (
 
 const fileSuffix = ".fenec"
 
-// closing is added to a tenant's uses to turn everybody away: no number of requests brings the sum above zero.
+// closing is added to a tenant's uses to refuse all requests: no number of requests brings the sum above zero.
 const closing = -1 << 40
 
-// tenant is one open tenant. It is entered and left by every request, and closed by whoever holds its gate.
+// tenant is one open tenant. Every request enters and leaves it, and a holder of its gate closes it.
 type tenant struct {
 	name   string // empty for the one database of a node over a file
 	db     *engine.DB
@@ -30,11 +30,11 @@ type tenant struct {
 	last   atomic.Int64 // when the last request left, in nanoseconds of the node's clock
 	memory atomic.Int64 // bytes it held when last measured
 	file   atomic.Int64 // bytes of its file, likewise
-	dead   atomic.Int64 // those of the file that a compact would take off
+	dead   atomic.Int64 // bytes of the file that a compact would remove
 	hold   atomic.Pointer[hold]
 
-	gone chan struct{} // closed when the tenant is to be closed though in use: what streams from it ends
-	left chan struct{} // wakes whoever waits for the last request to leave
+	gone chan struct{} // closed when the tenant must be closed although in use: streams from it end
+	left chan struct{} // wakes the goroutine that waits for the last request to leave
 
 	streams streams
 }
@@ -46,7 +46,7 @@ func (n *Node) newTenant(name string, db *engine.DB, changes *feed.Feed) *tenant
 	return t
 }
 
-// enter counts a request in; false is a tenant that is being closed.
+// enter counts a request that enters, and returns false if the tenant is being closed.
 func (t *tenant) enter() bool {
 	if t.uses.Add(1) > 0 {
 		return true
@@ -55,7 +55,7 @@ func (t *tenant) enter() bool {
 	return false
 }
 
-// leave counts a request out.
+// leave counts a request that leaves.
 func (t *tenant) leave() {
 	if t.uses.Add(-1) == closing {
 		select {
@@ -71,20 +71,20 @@ func (n *Node) release(t *tenant) {
 	t.leave()
 }
 
-// shut turns requests away from now on and returns when the last one has left.
+// shut refuses requests from now on and blocks until the last one has left.
 func (t *tenant) shut() {
 	close(t.gone)
-	t.streams.hurry()
+	t.streams.endSoon()
 	t.uses.Add(closing)
 	for t.uses.Load() != closing {
 		<-t.left
 	}
 }
 
-// shutIfIdle turns requests away where there are none.
+// shutIfIdle refuses requests from now on if none is in the tenant, and reports whether it does.
 func (t *tenant) shutIfIdle() bool { return t.uses.CompareAndSwap(0, closing) }
 
-// acquire finds the tenant of that name, opening it where it is not open. Who gets one releases it.
+// acquire returns the tenant of that name, and opens it if it is not open. The caller releases it.
 func (n *Node) acquire(name string) (*tenant, error) {
 	if t := n.registry.get(name); t != nil && t.enter() {
 		return t, nil
@@ -125,19 +125,19 @@ func (n *Node) acquireLocked(name string) (*tenant, error) {
 	return t, nil
 }
 
-// register has requests find the tenant.
+// register makes the tenant visible to requests.
 func (n *Node) register(t *tenant) {
 	n.registry.put(t)
 	n.metrics.opened.Inc()
 	n.compactIfDue(t)
 }
 
-// openLocked opens a tenant's file, closing others where descriptors or memory are short. It needs the gate.
+// openLocked opens a tenant's file, and closes others if descriptors or memory are short. It needs the gate.
 func (n *Node) openLocked(name string) (*tenant, error) {
 	path := n.path(name)
 	size := int64(0)
 	if info, err := n.fs.Stat(path); err == nil {
-		size = info.Size // what the engine will hold at least
+		size = info.Size // the least that the engine will hold
 	}
 	n.budget.open.Add(1)
 	n.makeRoom(size)
@@ -169,7 +169,7 @@ func (n *Node) newHeldTenant(name string, db *engine.DB, changes *feed.Feed, h *
 	return t
 }
 
-// withDescriptor opens something; where the process has run out of descriptors it closes idle tenants until there is one.
+// withDescriptor calls open; if the process has run out of descriptors, it closes idle tenants until there is one.
 func (n *Node) withDescriptor(open func() error) error {
 	for {
 		err := open()
@@ -183,7 +183,7 @@ func isOutOfDescriptors(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// closeTenant syncs and closes a database nobody is in any more. It needs the gate.
+// closeTenant syncs and closes a database that no request is in. It needs the gate.
 func (n *Node) closeTenant(t *tenant) error {
 	if t != n.single {
 		n.registry.remove(t.name)
@@ -192,14 +192,14 @@ func (n *Node) closeTenant(t *tenant) error {
 	}
 	n.budget.count(t, 0, 0, 0)
 	err := t.db.Close()
-	n.compactor.forget(t.name) // it is due no more
+	n.compactor.forget(t.name) // it is no longer due
 	if err != nil {
 		n.log.Error().Str("tenant", t.name).Err(err).Msg("closing a tenant failed")
 	}
 	return err
 }
 
-// measure asks the engine what the tenant holds and keeps the node's sums. It returns the bytes of memory.
+// measure asks the engine what the tenant holds and updates the node's sums. It returns the bytes of memory.
 func (n *Node) measure(t *tenant) int64 {
 	s := t.db.Stats()
 	memory := s.MemoryBytes + t.feed.Bytes()
@@ -209,7 +209,7 @@ func (n *Node) measure(t *tenant) int64 {
 
 func (n *Node) path(name string) string { return filepath.Join(n.dir, name+fileSuffix) }
 
-// exists tells whether there is a tenant of that name, damaged or not.
+// exists reports whether there is a tenant of that name, damaged or not.
 func (n *Node) exists(name string) (bool, error) {
 	_, err := n.fs.Stat(n.path(name))
 	switch {
@@ -221,7 +221,7 @@ func (n *Node) exists(name string) (bool, error) {
 	return false, fail.New(fail.Storage, "the directory of the tenants cannot be read: %s", vfs.Reason(err))
 }
 
-// mustExist is an error where there is no tenant of that name.
+// mustExist returns an error if there is no tenant of that name.
 func (n *Node) mustExist(name string) error {
 	found, err := n.exists(name)
 	if err == nil && !found {
@@ -230,8 +230,8 @@ func (n *Node) mustExist(name string) error {
 	return err
 }
 
-// errUnopened is what a tenant that could not be opened answers, and goes on answering for a while where the trouble is
-// the file's own.
+// errUnopened returns the error for a tenant that could not be opened, and stores it for a while if the reason is in its
+// file.
 func (n *Node) errUnopened(name string, err error) error {
 	n.log.Error().Str("tenant", name).Err(err).Msg("a tenant could not be opened")
 	if isOutOfDescriptors(err) {
@@ -246,14 +246,14 @@ func (n *Node) errUnopened(name string, err error) error {
 	if fail.KindOf(err) == fail.Damaged {
 		kind = fail.Damaged
 	}
-	refused := fail.New(kind, "the file of tenant %s cannot be opened: %s; `fenec check` says what can be saved", name, reason)
+	refused := fail.New(kind, "the file of tenant %s cannot be opened: %s; `fenec check` reports what can be saved", name, reason)
 	n.refusals.put(name, refused, n.clock())
 	return refused
 }
 
 func errAbsent(name string) error { return &absent{name} }
 
-// absent is a tenant that does not exist.
+// absent is the error for a tenant that does not exist.
 type absent struct{ name string }
 
 func (e *absent) Error() string { return "no tenant " + e.name + " here" }
@@ -262,6 +262,6 @@ func errStopping() error {
 	return fail.New(fail.Closed, "the node is stopping, send the request again")
 }
 
-// refusalTime is how long a tenant that could not be opened is answered from memory, so that requests for a damaged
-// file do not read it whole each.
+// refusalTime is how long requests for a tenant that could not be opened are answered from memory, so that not each of them
+// reads a damaged file whole.
 const refusalTime = time.Second

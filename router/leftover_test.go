@@ -148,7 +148,7 @@ func TestANodeThatShowsNoRevisionIsAskedToChangeNothing(t *testing.T) {
 			changed <- r.Method + " " + r.URL.Path
 		}
 		if r.URL.Path == "/_admin/tenants/acme/frozen" {
-			refuseWith(w, 404, "there is nothing at this path")
+			refuseWith(w, 404, "no such route")
 			return
 		}
 		real.ServeHTTP(w, r)
