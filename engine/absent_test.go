@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// guests is a collection with two unique fields and a ttl beside the rows it should hold.
+// guests is a collection with two unique fields and a ttl, and the rows it should hold.
 type guests struct {
 	fs   *crashfs.FS
 	db   *DB
@@ -86,7 +86,7 @@ var modes = []struct {
 	}},
 }
 
-// insert does to the model what an insert of rows does, and answers how many rows it wrote; ok is false where it is
+// insert does to the model what an insert of rows does, and returns how many rows it wrote; ok is false if it is
 // refused.
 func (g *guests) insert(rows []guest, absent bool, change func(*guest)) (written int, ok bool) {
 	before, next := maps.Clone(g.rows), g.next
@@ -174,7 +174,7 @@ func orNull(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-func TestInsertsIfAbsentAreThoseOfTheModel(t *testing.T) {
+func TestInsertIfAbsentMatchesTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := &guests{fs: crashfs.New(1), now: 1_700_000_000_000, rows: map[int]guest{}, next: 1}
 		var err error
@@ -244,7 +244,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-func TestAnInsertIfAbsentLeavesNothingOfABatchThatFails(t *testing.T) {
+func TestAFailedBatchLeavesNoInsertIfAbsent(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, "create collection c (k text @unique, n int)")
 	mustExec(t, db, `insert into c {k: "a", n: 1}`)

@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// altered is a collection beside what it should hold, in plain maps. Its fields are ints, and json objects with the one
+// altered is a collection and what it should hold, in plain maps. Its fields are ints, and json objects with the one
 // key k, each with or without an index (of the json, on the path to k).
 type altered struct {
 	fs     *crashfs.FS
@@ -142,7 +142,7 @@ func (m *altered) set(t *rapid.T) {
 	m.run(t, found, fmt.Sprintf(`set c {%s: %d} where id = %d`, f.path(), n, id))
 }
 
-// refused is a block of alters, with a put between them, that the last statement puts back.
+// refused is a block of alters, with a put between them, that the failure of the last statement undoes.
 func (m *altered) refused(t *rapid.T) {
 	f := m.field(t).name
 	_, at, err := m.db.Batch(context.Background(), statements1(
@@ -360,9 +360,9 @@ func TestAnIndexBuiltForAFieldIsNotTakenForItsNamesake(t *testing.T) {
 	}), fail.Conflict)
 }
 
-// TestAUniqueIndexJudgesWhatIsWrittenWhileItIsBuilt writes a value twice meanwhile, where both are there and where one
+// TestAUniqueIndexChecksWritesDuringItsBuild writes a value twice meanwhile, where both are there and where one
 // is expired.
-func TestAUniqueIndexJudgesWhatIsWrittenWhileItIsBuilt(t *testing.T) {
+func TestAUniqueIndexChecksWritesDuringItsBuild(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (n int, at timestamp @ttl(1s))`)
 	mustExec(t, db, `put c {n: 1}`)

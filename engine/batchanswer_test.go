@@ -11,7 +11,7 @@ import (
 	"fenec/engine/query"
 )
 
-// large is a database whose collection c answers 8 MiB.
+// large is a database with a collection c of which a get returns 8 MiB.
 func large(tb testing.TB) *DB {
 	tb.Helper()
 	db := inMemory(tb, Options{})

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestAltersBesideEverythingElse is for the race detector: schemas change under readers, builders, a compact and the
+// TestConcurrentAlters is for the race detector: schemas change under readers, builders, a compact and the
 // deletes of what is expired.
-func TestAltersBesideEverythingElse(t *testing.T) {
+func TestConcurrentAlters(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (n int @sorted, j json, at timestamp @ttl(1s))`)
 	mustExec(t, db, `create index on c (j.k) @hash`)

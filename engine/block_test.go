@@ -110,7 +110,7 @@ func TestIDsAreNeverHandedOutTwice(t *testing.T) {
 	wantKind(t, err, fail.Conflict)
 }
 
-func TestAUniqueValueIsJudgedAsTheStatementEnds(t *testing.T) {
+func TestUniqueValuesAreCheckedAtTheEndOfTheStatement(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (n int @unique, j json)`)
 	mustExec(t, db, `create index on c (j.key) @unique`)

@@ -8,9 +8,9 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// TestACollatedIndexAnswersAsTheScan asks a collection with a @sorted index on a field with a collation what one without
+// TestACollatedIndexMatchesTheScan asks a collection with a @sorted index on a field with a collation what one without
 // it answers, through writes, a rename, a compact and a reopening.
-func TestACollatedIndexAnswersAsTheScan(t *testing.T) {
+func TestACollatedIndexMatchesTheScan(t *testing.T) {
 	o := Options{FS: crashfs.New(1)}
 	db := inMemory(t, o)
 	mustExec(t, db, "create collection scanned (s text collate tr, n int)")

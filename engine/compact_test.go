@@ -44,9 +44,9 @@ func TestCompactDropsWhatIsDead(t *testing.T) {
 	wantKind(t, err, fail.NotFound)
 }
 
-// TestCompactAndIndexesAreBuiltBesideWriters has writers and readers at work while the file is rewritten and indexes
+// TestWritesGoOnDuringCompactsAndIndexBuilds has writers and readers at work while the file is rewritten and indexes
 // are built, and compares what there is in the end with what was answered, and each index with the scan.
-func TestCompactAndIndexesAreBuiltBesideWriters(t *testing.T) {
+func TestWritesGoOnDuringCompactsAndIndexBuilds(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs})
 	mustExec(t, db, `create collection c (who int, n int, tag text)`)
@@ -116,7 +116,7 @@ func copyUnindexed(t *testing.T, db *DB) *DB {
 	return twin
 }
 
-func TestAUniqueIndexIsRefusedWhereValuesAreShared(t *testing.T) {
+func TestAUniqueIndexIsRefusedIfValuesAreShared(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (n int)`)
 	mustExec(t, db, `put c [{n: 1}, {n: 2}, {n: 1}, {n: null}, {n: null}]`)

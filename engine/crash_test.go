@@ -64,7 +64,7 @@ func states(t *testing.T) []string {
 	return out
 }
 
-// runWork runs the work until the first error and answers how many statements were acknowledged.
+// runWork runs the work until the first error and returns how many statements were acknowledged.
 func runWork(fs *crashfs.FS, o Options) (acknowledged int, err error) {
 	o.FS = fs
 	db, err := Create(file, o)
@@ -80,10 +80,10 @@ func runWork(fs *crashfs.FS, o Options) (acknowledged int, err error) {
 	return len(work), nil
 }
 
-// TestACrashAtAnyOperationKeepsWhatWasAnswered takes the power at operation k, for every k there is, with several
+// TestACrashAtAnyOperationKeepsAcknowledgedWrites takes the power at operation k, for every k there is, with several
 // choices of what the disk keeps: what opens then is the state after some statement, never before the last one
 // answered, and it takes writes.
-func TestACrashAtAnyOperationKeepsWhatWasAnswered(t *testing.T) {
+func TestACrashAtAnyOperationKeepsAcknowledgedWrites(t *testing.T) {
 	want := states(t)
 	whole := crashfs.New(1)
 	if n, err := runWork(whole, Options{Sync: always}); err != nil {
@@ -122,7 +122,7 @@ func checkCrashed(t *testing.T, name string, fs *crashfs.FS, want []string, ackn
 	t.Fatalf("%s: %d statements were answered, and what opened is none of the states from there on:\n%s", name, acknowledged, got)
 }
 
-// TestAFailedOperationStopsWritesAndLosesNothing lets operation k fail, for every k, and goes on: what was answered is
+// TestAFailedOperationStopsWritesAndLosesNothing lets operation k fail, for every k, and goes on: what was acknowledged is
 // read on and is there after a crash, what failed is not seen.
 func TestAFailedOperationStopsWritesAndLosesNothing(t *testing.T) {
 	want := states(t)

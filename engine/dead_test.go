@@ -15,9 +15,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestWhatIsDeadIsWhatACompactTakesOff checks the dead bytes of random histories: against a count of the documents at
+// TestDeadBytesAreWhatACompactFrees checks the dead bytes of random histories: against a count of the documents at
 // every step, against themselves after the file was opened again, and against what a compact takes off.
-func TestWhatIsDeadIsWhatACompactTakesOff(t *testing.T) {
+func TestDeadBytesAreWhatACompactFrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fs := crashfs.New(1)
 		db, err := Create(file, Options{FS: fs})
@@ -331,8 +331,8 @@ func TestACompactIsCountedAmongTheMemory(t *testing.T) {
 	})
 }
 
-// TestWhatDiesBesideACompactMakesTheNextOneDue deletes what a compact has already copied.
-func TestWhatDiesBesideACompactMakesTheNextOneDue(t *testing.T) {
+// TestBytesThatDieDuringACompactMakeTheNextOneDue deletes what a compact has already copied.
+func TestBytesThatDieDuringACompactMakeTheNextOneDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := crashfs.New(1)
 		due := 0

@@ -40,8 +40,8 @@ func wantExpired(t *testing.T, db *DB, want int) {
 	}
 }
 
-// TestExpireWritesNothingWhereNoWriteMay has something to delete in databases that take none.
-func TestExpireWritesNothingWhereNoWriteMay(t *testing.T) {
+// TestExpireWritesNothingIfWritesAreRefused has something to delete in databases that take none.
+func TestExpireWritesNothingIfWritesAreRefused(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs, Sync: always})
 	mustExec(t, db, `create collection c (at timestamp @ttl(1s))`)
@@ -68,8 +68,8 @@ func TestExpireWritesNothingWhereNoWriteMay(t *testing.T) {
 	wantExpired(t, reopen(t, Options{FS: fs}), 1)
 }
 
-// TestAUniqueIndexBuiltBesideTheDatabaseLeavesOutWhatIsGone declares one over documents of which the living differ.
-func TestAUniqueIndexBuiltBesideTheDatabaseLeavesOutWhatIsGone(t *testing.T) {
+// TestAUniqueIndexBuiltConcurrentlyLeavesOutExpiredRows declares one over documents of which the living differ.
+func TestAUniqueIndexBuiltConcurrentlyLeavesOutExpiredRows(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (u int, at timestamp @ttl(1s))`)
 	mustExec(t, db, `put c [{u: 1, at: 0}, {u: 1}, {u: 1, at: 0}, {u: 2}]`)
@@ -139,8 +139,8 @@ func TestARefusedWriteBringsBackTheRowItReplaced(t *testing.T) {
 	wantKind(t, err, fail.Conflict)
 }
 
-// TestAUniqueIndexIsJudgedByTheClockOfItsBlock sets the clock back between the building of an index and its block.
-func TestAUniqueIndexIsJudgedByTheClockOfItsBlock(t *testing.T) {
+// TestAUniqueIndexIsCheckedAtTheTimeOfItsBlock sets the clock back between the building of an index and its block.
+func TestAUniqueIndexIsCheckedAtTheTimeOfItsBlock(t *testing.T) {
 	now, looks := time.UnixMilli(1000), 0
 	db := inMemory(t, Options{Clock: func() time.Time {
 		if looks--; looks == 0 {

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// fading is a database whose rows end beside the rows themselves, under a clock that goes forward and back.
+// fading is a database whose rows expire, and the rows themselves, under a clock that goes forward and back.
 type fading struct {
 	fs   *crashfs.FS
 	db   *DB

@@ -17,8 +17,8 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// TestCloseWaitsForACompact holds a compact at its first write: whoever opens the file once Close has returned must
-// find nobody else at its side file.
+// TestCloseWaitsForACompact blocks a compact at its first write: once Close has returned, the file may be opened again, so
+// no one else may use its side file.
 func TestCloseWaitsForACompact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := crashfs.New(1)
@@ -81,7 +81,7 @@ func TestAnInstallThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestAnImageCanBeTakenAfterAFailure fails a write: what was answered before is still to be had.
+// TestAnImageCanBeTakenAfterAFailure fails a write: what was acknowledged before can still be read.
 func TestAnImageCanBeTakenAfterAFailure(t *testing.T) {
 	for name, op := range map[string]crashfs.Op{"a write": crashfs.Write, "a sync": crashfs.Sync} {
 		fs := crashfs.New(1)
@@ -110,7 +110,7 @@ func TestAnImageCanBeTakenAfterAFailure(t *testing.T) {
 	}
 }
 
-// TestARewriteThatMayNotKeepItsNameStopsWrites fails the sync of the directory behind a compact's rename.
+// TestARewriteThatMayNotKeepItsNameStopsWrites fails the sync of the directory after a compact's rename.
 func TestARewriteThatMayNotKeepItsNameStopsWrites(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs, Sync: always})
@@ -132,9 +132,9 @@ func TestARewriteThatMayNotKeepItsNameStopsWrites(t *testing.T) {
 	wantRows(t, db, `get c`, `[]`)
 }
 
-// TestACollectionDroppedBesideItsIndex drops the collection, and compacts it away, between the moment an index begins
+// TestACollectionDroppedDuringAnIndexBuild drops the collection, and compacts it away, between the moment an index begins
 // to watch it and the one it is read at.
-func TestACollectionDroppedBesideItsIndex(t *testing.T) {
+func TestACollectionDroppedDuringAnIndexBuild(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (n int)`)
 	mustExec(t, db, "put c ["+strings.TrimSuffix(strings.Repeat(`{n: 1}, `, 300), ", ")+"]")
@@ -189,7 +189,7 @@ func TestACompactReadsNoBlockStagedAfterTheLogFailed(t *testing.T) {
 	_, err = exec(db, `put c {n: 1}`)
 	wantKind(t, err, fail.Storage)
 	fs.Hook(nil)
-	db.failed = nil // as it was before the database was told
+	db.failed = nil // as before the database was notified
 	_, err = exec(db, `put c {n: 2}`)
 	wantKind(t, err, fail.Storage)
 	wantKind(t, c.follow(), fail.Storage)

@@ -11,7 +11,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// recorder is a feed that writes down what it is told.
+// recorder is a feed that records its calls.
 type recorder struct {
 	told    []string
 	changes []string
@@ -57,7 +57,7 @@ func (r *recorder) want(t *testing.T, where string, want ...string) {
 	r.told = nil
 }
 
-func TestAFeedIsToldWhatLands(t *testing.T) {
+func TestAFeedIsNotifiedOfWhatLands(t *testing.T) {
 	fs, r := crashfs.New(1), &recorder{}
 	db := inMemory(t, Options{FS: fs, Sync: always, Feed: r})
 	mustExec(t, db, "create collection c (n int)")

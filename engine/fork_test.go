@@ -322,8 +322,8 @@ func TestAForkThatCannotBeWrittenIsNone(t *testing.T) {
 	}
 }
 
-// TestARewriteKeepsTheForksBesideIt forks while a compact is under way, before its image and after it.
-func TestARewriteKeepsTheForksBesideIt(t *testing.T) {
+// TestARewriteKeepsConcurrentForks forks while a compact runs, before its image and after it.
+func TestARewriteKeepsConcurrentForks(t *testing.T) {
 	fs := crashfs.New(1)
 	db := opened(t, fs)
 	first := positionOf(db)

@@ -41,7 +41,7 @@ func randomVectors(random *rand.Rand, n, dim int) [][]float32 {
 	return out
 }
 
-// graph is the index on v of collection c, built where it was not.
+// graph returns the index on v of collection c and builds it if needed.
 func graph(db *DB) *graphIndex {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
@@ -144,7 +144,7 @@ func TestAGraphIsKeptInTheFile(t *testing.T) {
 			}
 			checkNearest(t, db)
 
-			// What was written after the graph was saved is found at once, by whoever opens the file after a crash.
+			// What was written after the graph was saved is found at once when the file is opened after a crash.
 			mustExec(t, db, `del c where id <= 20`)
 			putVectors(t, db, 11, randomVectors(random, 10, 8))
 			putVectors(t, db, 290, randomVectors(random, 20, 8))

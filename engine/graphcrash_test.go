@@ -48,7 +48,7 @@ func linked(db *DB) error {
 // closed closes the database; the run goes on with one opened again.
 func closed(db *DB) error { return db.Close() }
 
-// runGraphWork runs the work until the first error and answers how many steps there were before, calling seen after each.
+// runGraphWork runs the work until the first error and returns how many steps there were before, calling seen after each.
 func runGraphWork(fs *crashfs.FS, seen func(db *DB)) (done int, err error) {
 	db, err := Create(file, Options{FS: fs, Sync: always})
 	if err != nil {
@@ -154,9 +154,9 @@ func TestACloseThatCannotSyncSaysSo(t *testing.T) {
 	wantKind(t, db.Close(), fail.Storage)
 }
 
-// TestALargeGraphIsSavedBesideTheQueries has a graph saved at run time, and takes the power at each of the operations
+// TestALargeGraphIsSavedDuringQueries has a graph saved at run time, and takes the power at each of the operations
 // that takes.
-func TestALargeGraphIsSavedBesideTheQueries(t *testing.T) {
+func TestALargeGraphIsSavedDuringQueries(t *testing.T) {
 	vectors := randomVectors(rand.New(rand.NewPCG(5, 5)), 2*savedBeside, 12)
 	run := func(fs *crashfs.FS) (before int) {
 		db, err := Create(file, Options{FS: fs, Sync: always})
@@ -223,7 +223,7 @@ func TestAGraphChangedInAnyByteIsMadeAgain(t *testing.T) {
 			b[i] ^= 0x55
 			x.kept.whole.Store(splitGraph(kept.name, b))
 			x.state.Store(nil)
-			if s := graph(db); s.moved.Load() == 0 { // not one vector was put in anew
+			if s := graph(db); s.moved.Load() == 0 { // no vector was added again
 				t.Fatalf("a graph whose byte %d was changed is used", i)
 			}
 			checkNearest(t, db)
@@ -232,8 +232,8 @@ func TestAGraphChangedInAnyByteIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestAGraphOfTheVersionBeforeIsMadeAgain has a file hold a graph by bits as it was saved before there was a centre.
-func TestAGraphOfTheVersionBeforeIsMadeAgain(t *testing.T) {
+// TestAGraphOfThePreviousVersionIsRebuilt has a file hold a graph by bits as it was saved before there was a centre.
+func TestAGraphOfThePreviousVersionIsRebuilt(t *testing.T) {
 	db := keptIn(t, ", quant=bit", 40)
 	x := db.tables["c"].index("v")
 	kept := x.kept.whole.Load()

@@ -20,7 +20,7 @@ func historyOf(term uint64, lineage, own byte) history {
 	return h
 }
 
-func TestWhereADatabaseStands(t *testing.T) {
+func TestStands(t *testing.T) {
 	first, second, now := historyOf(1, 7, 1), historyOf(2, 7, 2), historyOf(3, 7, 3)
 	db := &DB{seq: 20, left: []branch{{first, 10}, {second, 15}}, ours: true}
 	db.setHistory(now)

@@ -13,7 +13,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// made is a file with valid checksums that holds an image of the operations ops, behind a head.
+// made is a file with valid checksums that holds an image of a head and the operations ops.
 func made(t *testing.T, ops ...[]byte) *crashfs.FS {
 	t.Helper()
 	fs := crashfs.New(1)

@@ -50,7 +50,7 @@ func TestAnImageIsTheDatabaseElsewhere(t *testing.T) {
 	}
 }
 
-// TestAnInstalledDatabaseIsOpen writes to one, compacts it and opens it again: it stands on the file it was received in.
+// TestAnInstalledDatabaseIsOpen writes to one, compacts it and opens it again: it uses the file that it was received in.
 func TestAnInstalledDatabaseIsOpen(t *testing.T) {
 	img, _ := image(t, small(t))
 	there := Options{FS: crashfs.New(2), Sync: always}
@@ -115,7 +115,7 @@ func TestAnImageIsInstalledWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// TestAnImageThatCannotBeSyncedIsNotInstalled fails each sync of a large image in turn: those beside its writing, and the
+// TestAnImageThatCannotBeSyncedIsNotInstalled fails each sync of a large image in turn: those during its writing, and the
 // last.
 func TestAnImageThatCannotBeSyncedIsNotInstalled(t *testing.T) {
 	db := inMemory(t, Options{})

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestLinkingBesideEverythingElse is for the race detector: vectors come and go under searches, compacts, saves, counts
+// TestConcurrentLinking is for the race detector: vectors come and go under searches, compacts, saves, counts
 // and a close in their midst, which the linker does not outlive.
-func TestLinkingBesideEverythingElse(t *testing.T) {
+func TestConcurrentLinking(t *testing.T) {
 	for round := range 4 {
 		fs := crashfs.New(1)
 		db := inMemory(t, Options{FS: fs})
@@ -99,8 +99,8 @@ func (d *during) Err() error {
 	return nil
 }
 
-// TestACompactMakesAWornGraphAnew deletes most of what a graph holds.
-func TestACompactMakesAWornGraphAnew(t *testing.T) {
+// TestACompactRebuildsAGraphWithManyTombstones deletes most of what a graph holds.
+func TestACompactRebuildsAGraphWithManyTombstones(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (v vector<4> @hnsw(l2, m=4))`)
 	vectors := randomVectors(rand.New(rand.NewPCG(4, 4)), 400, 4)
@@ -150,8 +150,8 @@ func TestCreateIndexLinksAllBeforeItAnswers(t *testing.T) {
 	checkNearest(t, db)
 }
 
-// TestWritersAreHeldBackByACrowd puts while the linker never gets to it.
-func TestWritersAreHeldBackByACrowd(t *testing.T) {
+// TestWritersLinkIfTooManyVectorsAreUnlinked puts while the linker never gets to it.
+func TestWritersLinkIfTooManyVectorsAreUnlinked(t *testing.T) {
 	db := inMemory(t, Options{})
 	db.linker.maxUnlinked = 8 * 100
 	mustExec(t, db, `create collection c (v vector<8> @hnsw(l2))`)

@@ -18,7 +18,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-func TestALargeBlockLeavesNoRoomBehind(t *testing.T) {
+func TestALargeBlockKeepsNoMemory(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (n int @unique, body text)`)
 	mustExec(t, db, `put c {n: 1}`)

@@ -86,7 +86,7 @@ func TestAWriteUnderAKeyRunsOnce(t *testing.T) {
 	}
 }
 
-func TestWhatKeepsNoKey(t *testing.T) {
+func TestStatementsThatStoreNoKey(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (n int @unique)`)
 	mustExec(t, db, `put c {n: 1}`)
@@ -200,7 +200,7 @@ func TestKeysGoOnceTheirTimeIsOver(t *testing.T) {
 	wantRows(t, db, `get c count`, `[{"count":11}]`)
 }
 
-// A database that takes no writes tells what it answered before.
+// A database that accepts no writes returns what it answered before.
 func TestAFrozenAndAReadOnlyDatabaseReplay(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs})
@@ -238,7 +238,7 @@ func TestAFrozenAndAReadOnlyDatabaseReplay(t *testing.T) {
 	check()
 }
 
-// keyedWork sends n writes under a key each, and answers what was answered until the first error.
+// keyedWork sends n writes under a key each, and returns the answers until the first error.
 func keyedWork(db *DB, n int) (answers []string) {
 	for i := range n {
 		texts := []string{fmt.Sprintf(`put c {n: %d}`, i)}

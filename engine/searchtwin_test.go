@@ -57,8 +57,8 @@ func (w *twins) open(t *rapid.T, fs *crashfs.FS) {
 	w.fs, w.db = fs, db
 }
 
-// TestASearchAnswersWhatTheScanWould is TestAnIndexAnswersWhatTheScanWould for the indexes that score.
-func TestASearchAnswersWhatTheScanWould(t *testing.T) {
+// TestASearchMatchesTheScan is TestAnIndexMatchesTheScan for the indexes that score.
+func TestASearchMatchesTheScan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newSearchTwins(t)
 		defer func() { w.db.Close() }()
@@ -114,7 +114,7 @@ func TestASearchAnswersWhatTheScanWould(t *testing.T) {
 	})
 }
 
-// mustHold checks that every index that is built is as one built anew.
+// mustHold checks that every built index equals one that is built now.
 func mustHold(tb rapid.TB, db *DB) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
@@ -127,7 +127,7 @@ func mustHold(tb rapid.TB, db *DB) {
 	}
 }
 
-// checkIndex compares an index with one built anew, by all that each finds.
+// checkIndex compares an index with one that is built now, by all that each finds.
 func checkIndex(tb rapid.TB, x *derived, s builtIndex) {
 	tb.Helper()
 	x.mu.Lock()

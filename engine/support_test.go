@@ -100,7 +100,7 @@ func image(tb rapid.TB, db *DB) (b []byte, seq uint64) {
 	return b, seq
 }
 
-// install installs an image, closes the database it is and answers the change that stands at.
+// install installs an image, closes the database and returns its change number.
 func install(path string, src io.Reader, o Options) (seq uint64, err error) {
 	db, err := InstallImage(path, src, o)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// TestATimeoutSaysWhatWasBeingDone gives statements so many seconds on a clock that goes on by one whenever it is looked
+// TestATimeoutNamesTheActivity gives statements so many seconds on a clock that goes on by one whenever it is looked
 // at.
-func TestATimeoutSaysWhatWasBeingDone(t *testing.T) {
+func TestATimeoutNamesTheActivity(t *testing.T) {
 	const rows = 10_000
 	now := time.Unix(0, 0)
 	db := inMemory(t, Options{Clock: func() time.Time { now = now.Add(time.Second); return now }})
@@ -56,7 +56,7 @@ func TestATimeoutSaysWhatWasBeingDone(t *testing.T) {
 			}
 		})
 	}
-	// What was given up has left nothing behind.
+	// The statements that were stopped have left nothing.
 	wantRows(t, db, "get c select id where n = 5", `[{"id":6}]`)
 	wantRows(t, db, "get c select max(n)", `[{"max(n)":9999}]`)
 	wantRows(t, db, "get c select id, m where id = 1 lookup d on c", `[{"id":1,"m":0,"d":[{"id":1,"n":0,"c":1,"v":[0,1]}]}]`)

@@ -135,9 +135,9 @@ func page(t *rapid.T) string {
 	return fmt.Sprintf(" limit %d offset %d", rapid.IntRange(0, 5).Draw(t, "limit"), rapid.IntRange(0, 4).Draw(t, "offset"))
 }
 
-// TestAnIndexAnswersWhatTheScanWould drives the twins through writes, compacts, reopened files and indexes declared
+// TestAnIndexMatchesTheScan drives the twins through writes, compacts, reopened files and indexes declared
 // late, and asks both the same.
-func TestAnIndexAnswersWhatTheScanWould(t *testing.T) {
+func TestAnIndexMatchesTheScan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newTwins(t)
 		defer func() { w.db.Close() }()

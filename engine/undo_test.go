@@ -62,7 +62,7 @@ var blocks = []string{
 	`drop collection e`,
 }
 
-func TestABlockTakenBackLeavesNothingBehind(t *testing.T) {
+func TestAnUndoneBlockLeavesNothing(t *testing.T) {
 	db := indexed(t, Options{})
 	before := everything(t, db)
 	for n := range blocks {
@@ -76,7 +76,7 @@ func TestABlockTakenBackLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// TestAFailedSyncTakesBackEveryBlockThatWaitedForIt has blocks of every kind staged behind one whose sync fails.
+// TestAFailedSyncTakesBackEveryBlockThatWaitedForIt stages blocks of every kind after one whose sync fails.
 func TestAFailedSyncTakesBackEveryBlockThatWaitedForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := crashfs.New(1)
@@ -112,7 +112,7 @@ func TestAFailedSyncTakesBackEveryBlockThatWaitedForIt(t *testing.T) {
 	})
 }
 
-// panicking is a context that panics as it is asked.
+// panicking is a context that panics when it is polled.
 type panicking struct{ context.Context }
 
 func (panicking) Err() error { panic("asked") }

@@ -202,7 +202,7 @@ func (l *looks) Err() error {
 	return nil
 }
 
-func TestASortLooksAtItsContextAsOftenAsItsKeysWant(t *testing.T) {
+func TestASortChecksItsContextByTheNumberOfKeys(t *testing.T) {
 	db := newMemory()
 	db.must(t, "create collection c (j json, s text)")
 	rows := strings.Repeat(`{s: "the same"},`, 2000)
@@ -240,7 +240,7 @@ func TestASortLooksAtItsContextAsOftenAsItsKeysWant(t *testing.T) {
 	}
 }
 
-func TestARowWithManyConditionsIsLookedAtOften(t *testing.T) {
+func TestARowWithManyConditionsChecksTheContextOften(t *testing.T) {
 	db := newMemory()
 	db.must(t, "create collection c (n int)")
 	db.must(t, "put c ["+strings.Repeat("{n: 1},", 4000)+"{}]")

@@ -92,7 +92,7 @@ func (s *segment) plan(t testing.TB, text string) *Plan {
 	return p
 }
 
-// benchmarked are statements with their parameters and the rows they answer or write.
+// benchmarked are statements with their parameters and the rows they return or write.
 var benchmarked = []struct {
 	name, text string
 	params     []doc.Value

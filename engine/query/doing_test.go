@@ -15,7 +15,7 @@ type limited struct{ endAfter }
 
 func (c *limited) Limit() time.Duration { return 2 * time.Second }
 
-func TestATimeoutSaysWhatTheStatementWasDoing(t *testing.T) {
+func TestATimeoutNamesWhatTheStatementWasDoing(t *testing.T) {
 	db := newMemory()
 	db.must(t, "create collection books (year int @sorted, author text @hash, n int, v vector<2>, words text @text, s sparse<9> @inverted)")
 	db.must(t, "create collection reviews (book int @hash)")
@@ -78,7 +78,7 @@ func TestATimeoutSaysWhatTheStatementWasDoing(t *testing.T) {
 	}
 }
 
-func TestAGoneCallersStatementSaysWhatItWasDoing(t *testing.T) {
+func TestACancelledStatementNamesWhatItWasDoing(t *testing.T) {
 	s := newSegment(t, 10_000)
 	ctx := &endAfter{Context: context.Background(), end: 1, err: context.Canceled}
 	_, err := s.plan(t, "get c").Run(&Env{Ctx: ctx, Now: testNow}, s, nil)

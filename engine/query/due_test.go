@@ -37,7 +37,7 @@ func timed(t *rapid.T, depth int) string {
 	return field + " " + relation + " " + now
 }
 
-func TestDueIsWhenTheConditionComesToHold(tb *testing.T) {
+func TestDueIsWhenTheConditionStartsToHold(tb *testing.T) {
 	rapid.Check(tb, func(t *rapid.T) {
 		m := newMemory()
 		indexed := rapid.SampledFrom([]string{"t timestamp, until timestamp", "t timestamp @sorted, until timestamp", "t timestamp @sorted, until timestamp @ttl(1s)"}).Draw(t, "fields")
@@ -107,7 +107,7 @@ func TestDueIsWhenTheConditionComesToHold(tb *testing.T) {
 	})
 }
 
-func TestAnIndexLeadsToWhatIsDue(t *testing.T) {
+func TestDueByAnIndex(t *testing.T) {
 	m := newMemory()
 	m.must(t, "create collection c (m int, t timestamp @sorted)")
 	for text, want := range map[string]bool{

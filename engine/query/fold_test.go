@@ -14,7 +14,7 @@ func folded(s string) string { return string(appendFolded(nil, []byte(s))) }
 
 func TestFoldingMakesLettersEqualThatSimpleFoldingDoes(t *testing.T) {
 	const i = "iIİı"
-	for r := rune(0); r < 0x20000; r++ { // no case is told apart beyond
+	for r := rune(0); r < 0x20000; r++ { // no letter beyond has cases
 		if !utf8.ValidRune(r) {
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 // generator draws statements and documents over one collection, so small that values meet.
 type generator struct {
 	t      *rapid.T
-	params *[]any // of the statement being drawn; nil where it has none
+	params *[]any // of the statement being drawn; nil if it has none
 }
 
 // constant spells a value, or makes it the statement's next parameter.
@@ -232,7 +232,7 @@ func (g generator) comparison(depth int) string {
 	return join(g.pick("any", "n", "s", "t", "b", "j.v", "x", "l"), g.pick("other", "n", "u", "j.w", "x", "id", "b"))
 }
 
-// innerMembership draws an in with a get behind it, whose rows never fail.
+// innerMembership draws an in with an inner get, whose rows never fail.
 func (g generator) innerMembership() string {
 	number := g.pick("numbers", "n", "m", "x", "id")
 	pair := g.pick("in", number+" in n", number+" in x", "m + 0 in m", "s in u", "lower(s) in s", "t in t", "j.v in n", "j.v in t", "j.w in j", "n in j.v", "s in j.w", "j in s", "b in b")

@@ -79,7 +79,7 @@ func TestGroupsAgreeWithANaiveInterpreter(t *testing.T) {
 				t.Fatalf("%s: %v", statement, err)
 			}
 			if _, err := Prepare(st, w.plain); err != nil {
-				continue // its kinds can be told not to fit, whatever the rows
+				continue // its kinds never fit, whatever the rows
 			}
 			got, err := w.same(t, statement)
 			want, wantErr := w.groups(st.(*syntax.Get))

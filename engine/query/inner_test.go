@@ -7,7 +7,7 @@ import (
 	"fenec/engine/fail"
 )
 
-func TestAnInnerGetAnswersAsManyValuesAsItMayAndNoMore(t *testing.T) {
+func TestAnInnerGetReturnsAtMostMaxInnerValues(t *testing.T) {
 	s := newSegment(t, MaxInner+1)
 	count := func(where string) (string, error) {
 		p := s.plan(t, fmt.Sprintf(`get c where id in (get c select id%s) count`, where))

@@ -86,7 +86,7 @@ func TestLookupsAgreeWithANaiveInterpreter(t *testing.T) {
 	})
 }
 
-// answer is what the naive interpreter makes of a get with lookups.
+// answer returns the naive interpreter's result of a get with lookups.
 func (f *family) answer(t *rapid.T, get *syntax.Get) string {
 	rows := f.level(t, f.rows[get.Collection.Text], get.Where, get.Order, get.Lookups)
 	if get.Count {
@@ -114,7 +114,7 @@ func (f *family) level(t *rapid.T, all []map[string]any, where syntax.Expr, by [
 	return kept
 }
 
-// children are all of the first level's rows beside row.
+// children are all of the first level's rows of row.
 func (f *family) children(t *rapid.T, row map[string]any, levels []syntax.Lookup) []map[string]any {
 	l := &levels[0]
 	from := "id"

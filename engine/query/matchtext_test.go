@@ -7,7 +7,7 @@ import (
 	"fenec/engine/fail"
 )
 
-func TestAMatchThatFindsMoreThanItAnswersAsksForALimit(t *testing.T) {
+func TestAMatchOfTooManyRowsAsksForALimit(t *testing.T) {
 	db := newMemory()
 	db.must(t, `create collection c (n int, t text @text)`)
 	db.must(t, `put c [`+strings.Repeat(`{n: 1, t: "fox"}, `, MaxPage-1)+`{n: 1, t: "fox"}]`)

@@ -85,7 +85,7 @@ func (m *memory) Delete(table string, id int64) error {
 		return errors.New("deleted a document that is not there")
 	}
 	t.ids = slices.Delete(t.ids, at, at+1)
-	clear(t.docs[id]) // whoever still reads it reads rubbish
+	clear(t.docs[id]) // so that a reader that still uses it reads garbage
 	delete(t.docs, id)
 	t.changed()
 	return nil
@@ -143,7 +143,7 @@ func (m *memory) EndStatement(context.Context) error {
 	return nil
 }
 
-// snapshot copies what a failed statement must put back.
+// snapshot copies what a failed statement must restore.
 func (m *memory) snapshot() *memory {
 	c := &memory{tables: map[string]*memoryTable{}, version: m.version}
 	for name, t := range m.tables {
@@ -275,7 +275,7 @@ func (t *memoryTable) Inverted(on string) *index.Inverted {
 	})
 }
 
-// testNow is what now() answers in tests: 2026-01-02T03:04:05.678Z.
+// testNow is the value of now() in tests: 2026-01-02T03:04:05.678Z.
 var testNow = time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
 
 // prepare parses and prepares one statement.
@@ -287,7 +287,7 @@ func (m *memory) prepare(text string) (*Plan, error) {
 	return Prepare(st, m)
 }
 
-// exec runs one statement; a failed one leaves the database as it was.
+// exec runs one statement; a failed one leaves the database unchanged.
 func (m *memory) exec(text string, params ...doc.Value) (Result, error) {
 	p, err := m.prepare(text)
 	if err != nil {

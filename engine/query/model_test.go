@@ -20,7 +20,7 @@ type model struct {
 
 var modelFields = []string{"n", "m", "x", "s", "u", "t", "b", "l", "j"}
 
-// show is a row as `returning *` answers it.
+// show returns a row as `returning *` does.
 func show(row map[string]any) string {
 	out := fmt.Sprintf(`{"id":%d`, row["id"])
 	for _, field := range modelFields {
@@ -250,7 +250,7 @@ func lines(body string) string {
 	return body + "\n"
 }
 
-// check runs a write on both sides. It is false where they may have parted: where a limit let the database
+// check runs a write on both sides. It returns false if they may differ: if a limit let the database
 // stop before the row that fails.
 func (m *model) check(t *rapid.T, db *memory, statement string) bool {
 	st, err := syntax.Parse(statement)
@@ -258,7 +258,7 @@ func (m *model) check(t *rapid.T, db *memory, statement string) bool {
 		return true // two of its items meet
 	}
 	if _, err := Prepare(st, db); err != nil {
-		return true // its kinds can be told not to fit, whatever the rows
+		return true // its kinds never fit, whatever the rows
 	}
 	before, saved := showAll(m.rows), m.rows
 	r, err := db.exec(statement)

@@ -169,7 +169,7 @@ func (g vectors) measure(exact bool) (string, func(row map[string][]float64) flo
 	}
 }
 
-// nearly tells that a number of an answer, nil where null, is x but for rounding; NaN is null.
+// nearly reports whether a number of an answer, nil for null, is x except for rounding; NaN is null.
 func nearly(got any, x float64) bool {
 	f, ok := got.(float64)
 	if !ok {

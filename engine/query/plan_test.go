@@ -186,7 +186,7 @@ func TestNowIsReadOnceARun(t *testing.T) {
 	}
 }
 
-// FuzzStatements prepares and runs whatever parses: nothing may panic, and what is answered is JSON.
+// FuzzStatements prepares and runs whatever parses: nothing may panic, and results are JSON.
 func FuzzStatements(f *testing.F) {
 	for _, seed := range []string{
 		`get c where n = 1 and j.v > 2 or s ~ "x" order j.v desc, id limit 3 offset 1`,

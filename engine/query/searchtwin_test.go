@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// searched is a collection with vectors and words, beside its documents decoded.
+// searched is a collection with vectors and words, and its documents decoded.
 type searched struct {
 	db     *memory
 	rows   []map[string]any // without those whose ttl is over
@@ -106,7 +106,7 @@ func (w *searched) passing(where string) (rows []map[string]any, ok bool) {
 	return rows, err == nil
 }
 
-// get runs a statement; ok is false where it fails, which a condition may.
+// get runs a statement; ok is false if it fails, which a condition may.
 func (w *searched) get(statement string) (rows []scored, ok bool) {
 	r, err := w.db.exec(statement)
 	if err != nil {
@@ -125,7 +125,7 @@ func (w *searched) get(statement string) (rows []scored, ok bool) {
 	return rows, true
 }
 
-// fail reports an answer that is not what was wanted.
+// fail reports an answer that differs from the expected one.
 func (w *searched) fail(t *rapid.T, why, statement string, got, want []scored) {
 	plan, err := w.db.exec("explain " + statement)
 	t.Fatalf("%s: %s\ngot  %v\nwant %v\n%s", statement, why, got, want, answerText(plan, err))
@@ -243,7 +243,7 @@ func (w *searched) checkOrdered(t *rapid.T, statement, query string, rows []map[
 	}
 }
 
-// What rerank and fuse make is compared with what the same near and match answer by themselves.
+// What rerank and fuse make is compared with the results of the same near and match alone.
 func TestRerankAndFuseAgreeWithNaiveOnes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newSearched(t)

@@ -19,7 +19,7 @@ import (
 type twins struct {
 	plain, indexed *memory
 	rows           []map[string]any
-	params         []any // of the statement under way
+	params         []any // of the current statement
 }
 
 func newTwins(t *rapid.T) *twins {
@@ -59,7 +59,7 @@ func newTwins(t *rapid.T) *twins {
 	return w
 }
 
-// same runs a statement on both databases and answers what they agreed on.
+// same runs a statement on both databases and returns their common result.
 func (w *twins) same(t *rapid.T, statement string) (answer string, err error) {
 	params := values(w.params)
 	a, errA := w.plain.exec(statement, params...)
@@ -96,7 +96,7 @@ func values(params []any) []doc.Value {
 	return out
 }
 
-func TestAnIndexAnswersWhatAScanDoes(t *testing.T) {
+func TestAnIndexMatchesAScan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newTwins(t)
 		g := generator{t: t, params: &w.params}
@@ -140,7 +140,7 @@ func TestExpressionsAgreeWithANaiveInterpreter(t *testing.T) {
 				t.Fatalf("%s: %v", statement, err)
 			}
 			if _, err := Prepare(st, w.plain); err != nil {
-				continue // its kinds can be told not to fit, whatever the rows
+				continue // its kinds never fit, whatever the rows
 			}
 			got, err := w.same(t, statement)
 			want, wantErr := w.answer(st.(*syntax.Get))
@@ -154,7 +154,7 @@ func TestExpressionsAgreeWithANaiveInterpreter(t *testing.T) {
 	})
 }
 
-// answer is what the naive interpreter makes of a get.
+// answer returns the naive interpreter's result of a get.
 func (w *twins) answer(get *syntax.Get) (string, error) {
 	n := &naive{types: fieldTypes, params: w.params, all: w.rows}
 	for _, e := range append(shown(get), get.Where) {

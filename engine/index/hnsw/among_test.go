@@ -95,7 +95,7 @@ func TestFewAmongManyAreMeasured(t *testing.T) {
 	}
 }
 
-// TestFewMembersAreMeasuredExactly: ef x 2M of them are, whatever their signs tell; and of more a rare document is found.
+// TestFewMembersAreMeasuredExactly: ef x 2M of them are, whatever their signs; and of more a rare document is found.
 func TestFewMembersAreMeasuredExactly(t *testing.T) {
 	d, queries := clustered(8, 3000, 64, 30, 20)
 	for _, metric := range metrics {
@@ -117,8 +117,8 @@ func TestFewMembersAreMeasuredExactly(t *testing.T) {
 	}
 }
 
-// TestSignsThatTellNothing: all components are above zero, so all vectors have the signs of each other.
-func TestSignsThatTellNothing(t *testing.T) {
+// TestSignsWithoutInformation: all components are above zero, so all vectors have the signs of each other.
+func TestSignsWithoutInformation(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	positive := func() []float32 {
 		v := make([]float32, 64)

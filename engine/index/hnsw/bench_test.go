@@ -70,7 +70,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// BenchmarkSearchAmong is a search of all beside one among shares of the documents, in percent.
+// BenchmarkSearchAmong compares a search of all with one among shares of the documents, in percent.
 func BenchmarkSearchAmong(b *testing.B) {
 	_, queries := benchVectors()
 	dst := make([]index.Hit, 0, 10)

@@ -177,8 +177,8 @@ func TestAGraphThatGrowsIsRecentred(t *testing.T) {
 	}
 }
 
-// TestRecodingBesideChanges removes documents before, while and after their nodes are recoded, and puts them back.
-func TestRecodingBesideChanges(t *testing.T) {
+// TestRecodingDuringChanges removes documents before, while and after their nodes are recoded, and puts them back.
+func TestRecodingDuringChanges(t *testing.T) {
 	const few, all = 200, 2000
 	for _, kind := range []string{"uniform", "sparse"} {
 		d, queries := drawn(all, 20, kinds[kind](rand.New(rand.NewPCG(33, 7)), 16))
@@ -223,8 +223,8 @@ func TestRecodingBesideChanges(t *testing.T) {
 	}
 }
 
-// TestAVectorThatComesBackWhileItIsRecodedHasItsCode: while its document was gone, its code was made of its code.
-func TestAVectorThatComesBackWhileItIsRecodedHasItsCode(t *testing.T) {
+// TestAVectorAddedAgainDuringARecodingHasItsCode: while its document was gone, its code was made of its code.
+func TestAVectorAddedAgainDuringARecodingHasItsCode(t *testing.T) {
 	d, _ := drawn(300, 0, kinds["uniform"](rand.New(rand.NewPCG(34, 7)), 16))
 	g := New(Options{Dim: 16, Metric: vector.Cosine, M: 4, EFConstruction: 20, Quant: vector.Bit}, d.own)
 	add := func(from, to int64) {
@@ -286,7 +286,7 @@ func TestFewVectorsByBits(t *testing.T) {
 			}
 		}
 	}
-	// Many that differ in their lengths alone are told apart: the nearest is found though only one is kept in sight.
+	// Many that differ only in their lengths are distinguished: the nearest is found though only one is kept in sight.
 	d := make(docs)
 	for id := range int64(1000) {
 		d[id+1] = times(float32(id + 1))
@@ -300,7 +300,7 @@ func TestFewVectorsByBits(t *testing.T) {
 	}
 }
 
-// TestPendingMembersAreFoundWithoutACode: no code tells of them yet.
+// TestPendingMembersAreFoundWithoutACode: they have no code yet.
 func TestPendingMembersAreFoundWithoutACode(t *testing.T) {
 	d, queries := drawn(600, 10, kinds["uniform"](rand.New(rand.NewPCG(35, 7)), 16))
 	g := New(Options{Dim: 16, Metric: vector.L2, M: 4, EFConstruction: 20, Quant: vector.Bit}, d.own)
@@ -314,7 +314,7 @@ func TestPendingMembersAreFoundWithoutACode(t *testing.T) {
 	}
 }
 
-// TestVectorsThatWereDeletedAreNoCentre: what was deleted before it was linked tells nothing of what comes.
+// TestVectorsThatWereDeletedAreNoCentre: what was deleted before it was linked says nothing about later vectors.
 func TestVectorsThatWereDeletedAreNoCentre(t *testing.T) {
 	d, queries := drawn(900, 20, kinds["uniform"](rand.New(rand.NewPCG(36, 7)), 64))
 	g := New(Options{Dim: 64, Metric: vector.Cosine, M: 4, EFConstruction: 20, Quant: vector.Bit}, d.own)
@@ -367,8 +367,8 @@ func TestALoadedGraphHasTheCodesOfTheOneSaved(t *testing.T) {
 	}
 }
 
-// TestSearchesBesideRecode: a search has the codes of one centre or of the other.
-func TestSearchesBesideRecode(t *testing.T) {
+// TestSearchesDuringRecode: a search has the codes of one centre or of the other.
+func TestSearchesDuringRecode(t *testing.T) {
 	d, queries := drawn(3000, 20, kinds["clustered"](rand.New(rand.NewPCG(39, 7)), 16))
 	g := New(Options{Dim: 16, Metric: vector.L2, M: 4, EFConstruction: 20, Quant: vector.Bit}, d.own)
 	for id := int64(1); id <= 300; id++ {

@@ -79,7 +79,7 @@ func TestNearlyAllNodesAreReached(t *testing.T) {
 	}
 }
 
-func TestSearchesBesideLink(t *testing.T) {
+func TestSearchesDuringLink(t *testing.T) {
 	d, queries := clustered(14, 700, 16, 20, 30)
 	for _, q := range quants {
 		g := New(Options{Dim: 16, Metric: vector.L2, M: 4, EFConstruction: 30, Quant: q}, d.own)

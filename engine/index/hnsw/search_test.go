@@ -199,7 +199,7 @@ func checkPage(t rapid.TB, d docs, m vector.Metric, q []float32, page []index.Hi
 	}
 }
 
-func TestDocumentsWithOneVectorAllComeBack(t *testing.T) {
+func TestDocumentsWithTheSameVectorAreAllFound(t *testing.T) {
 	for _, q := range []vector.Quant{0, vector.Int8, vector.Bit} {
 		d, _ := clustered(5, 500, 8, 5, 0)
 		for id := int64(501); id <= 800; id++ {
@@ -236,7 +236,7 @@ func TestTombstonesNeverShortenAPage(t *testing.T) {
 	}
 }
 
-func TestAVectorThatComesBackHasItsNodeAgain(t *testing.T) {
+func TestAVectorAddedAgainReusesItsNode(t *testing.T) {
 	for _, q := range []vector.Quant{0, vector.Int8, vector.Bit} {
 		d, _ := clustered(7, 300, 8, 5, 0)
 		g := d.built(Options{Dim: 8, Metric: vector.L2, Quant: q}, 1)

@@ -7,8 +7,8 @@ import (
 	"fenec/engine/doc"
 )
 
-// dump writes an expression with every operator in front of its operands, an f behind a float and
-// a d behind a decimal, so that a test shows how it was read.
+// dump writes an expression with every operator before its operands, an f after a float and a d
+// after a decimal, so that a test shows how it was read.
 func dump(x Expr) string {
 	switch x := x.(type) {
 	case nil:

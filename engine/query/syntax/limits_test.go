@@ -21,7 +21,7 @@ func TestCeilingsRefuseAtTheFirstCharacterPastThem(t *testing.T) {
 		head        string
 		build       func(n int) string
 		most        int
-		first       func(n int) int // characters before the one that is refused, behind the head
+		first       func(n int) int // characters between the head and the one that is refused
 		wantMessage string
 	}{
 		{
@@ -159,7 +159,7 @@ func TestManyKeysAreComparedAsFewAre(t *testing.T) {
 	}
 }
 
-func TestBytesThatAreNoUTF8AreRefusedWhereTheyStand(t *testing.T) {
+func TestBytesThatAreNotUTF8AreRefusedAtTheirPlace(t *testing.T) {
 	for _, text := range []string{
 		"get \x80", "get c where a\xff", "get c where a = '\xc3'", "get c where a = \"\xed\xa0\x80\"", "get c -- \xfe",
 		"get c where \xf4\x90\x80\x80", "get c where a = 'é\xc0\xaf", "get c where a = \"é\\n\xc0\"", "get c where a = \"\xc0\\x\"",

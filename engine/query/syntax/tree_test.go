@@ -12,7 +12,7 @@ import (
 )
 
 // The generators make every tree that text can say, and no other: terms of a chain are no chain of
-// the same operator, comparisons have no null beside them, and keys do not meet.
+// the same operator, comparisons have no null operand, and keys do not overlap.
 
 // trickyNames are words that the grammar has a use for somewhere.
 var trickyNames = []string{
@@ -88,7 +88,7 @@ func drawExprs(t *rapid.T, depth, least, most int) []Expr {
 	return out
 }
 
-// drawOperand draws what may stand beside a comparison.
+// drawOperand draws an operand of a comparison.
 func drawOperand(t *rapid.T, depth int) Expr {
 	x := drawExpr(t, depth)
 	if l, ok := x.(*Literal); ok && l.Value.Kind == doc.Null {
