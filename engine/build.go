@@ -70,16 +70,16 @@ func (t *table) watch(x *derived) *building {
 
 // prepare builds the index b, which may be nil.
 func (db *DB) prepare(env *query.Env, b *building) error {
-	if b == nil || !db.look(b) {
+	if b == nil || !db.snapshotFor(b) {
 		return nil
 	}
 	env.Now = db.opts.Clock()
 	return b.build(env)
 }
 
-// look takes the view that b is built from. It returns false if the collection was dropped since the watch began: its ids
+// snapshotFor takes the view that b is built from. It returns false if the collection was dropped since the watch began: its ids
 // no longer match the memory.
-func (db *DB) look(b *building) bool {
+func (db *DB) snapshotFor(b *building) bool {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	t := b.index.table

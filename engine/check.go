@@ -178,7 +178,7 @@ func (c *checker) salvage(path string) (err error) {
 	case db.history == (history{}):
 		err = db.beginHistory()
 	case c.broken:
-		err = db.draw(db.own[:])
+		err = db.fillRandom(db.own[:])
 		db.enter(db.nextHistory(db.own), c.whole)
 	}
 	if err != nil {

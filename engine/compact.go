@@ -56,7 +56,7 @@ func (db *DB) Compact(ctx context.Context) error {
 // Compacted is the result of a compact: the bytes of the file right before the new one replaced it, and right after.
 type Compacted struct{ Before, After int64 }
 
-// CompactDue is Compact if a compact is still due once no other compaction is under way. It returns the zero Compacted if
+// CompactDue is Compact if a compact is still due once no other compaction runs. It returns the zero Compacted if
 // none is.
 func (db *DB) CompactDue(ctx context.Context) (Compacted, error) { return db.compactIf(ctx, db.Due) }
 

@@ -390,7 +390,7 @@ func TestALineageIsBounded(t *testing.T) {
 			db = reopen(t, Options{FS: fs})
 		}
 		db.ours = false // as an open leaves it
-		if err := db.draw(db.own[:]); err != nil {
+		if err := db.fillRandom(db.own[:]); err != nil {
 			t.Fatal(err)
 		}
 		mustExec(t, db, `put c {id: 1, n: 7}`)

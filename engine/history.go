@@ -69,7 +69,7 @@ func decodeHistory(b []byte) (h history) {
 // beginHistory begins a new lineage at term 1.
 func (db *DB) beginHistory() error {
 	h := history{Term: 1}
-	if err := db.draw(h.ID[:]); err != nil {
+	if err := db.fillRandom(h.ID[:]); err != nil {
 		return err
 	}
 	db.setHistory(h)
@@ -77,8 +77,8 @@ func (db *DB) beginHistory() error {
 	return nil
 }
 
-// draw fills b with random bytes for the name of a history.
-func (db *DB) draw(b []byte) error {
+// fillRandom fills b with random bytes for the name of a history.
+func (db *DB) fillRandom(b []byte) error {
 	if _, err := io.ReadFull(db.opts.Rand, b); err != nil {
 		return errRandomness(err)
 	}
@@ -117,7 +117,7 @@ func (db *DB) forkLocked(own [lineageSize]byte) (back func()) {
 // be called while writes are refused, but not after storage has failed.
 func (db *DB) Fork() error {
 	var own [lineageSize]byte
-	if err := db.draw(own[:]); err != nil {
+	if err := db.fillRandom(own[:]); err != nil {
 		return err
 	}
 	ticket, err := db.stageFork(own)
@@ -172,7 +172,7 @@ func (db *DB) takeOver() error {
 	if db.opts.ReadOnly || db.opts.Follower {
 		return nil
 	}
-	if err := db.draw(db.own[:]); err != nil {
+	if err := db.fillRandom(db.own[:]); err != nil {
 		return err
 	}
 	if !db.log.Closed() {

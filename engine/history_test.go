@@ -76,7 +76,7 @@ func TestTheFileKnowsItsHistoriesAndWhereItForked(t *testing.T) {
 	mustExec(t, db, "create collection c (n int)")
 	mustExec(t, db, "put c {n: 1}")
 	_, before := db.Position()
-	if err := db.draw(db.own[:]); err != nil {
+	if err := db.fillRandom(db.own[:]); err != nil {
 		t.Fatal(err)
 	}
 	db.enter(db.nextHistory(db.own), 1)

@@ -56,7 +56,7 @@ func InstallImage(path string, src io.Reader, o Options) (db *DB, err error) {
 	case unsynced != nil:
 		return nil, storageError("syncing the image", unsynced)
 	}
-	if err := r.db.draw(r.db.own[:]); err != nil {
+	if err := r.db.fillRandom(r.db.own[:]); err != nil {
 		return nil, err
 	}
 	if err := o.FS.Rename(side, path); err != nil {

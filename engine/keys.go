@@ -63,8 +63,8 @@ func (db *DB) keyRow(key string) (row doc.Document, err error) {
 	return row, nil
 }
 
-// over reports whether a row of keysName has expired.
-func (db *DB) over(row doc.Document, now time.Time) bool {
+// keyExpired reports whether a row of keysName has expired.
+func (db *DB) keyExpired(row doc.Document, now time.Time) bool {
 	at := int64(row.Field(keyAt).Value().N)
 	return now.UnixMilli()-at >= db.opts.KeyTTL.Milliseconds()
 }
@@ -151,7 +151,7 @@ func (x *tx) sweepKeys(limit int) (swept int, err error) {
 	var over []int64
 	if t := x.table(keysName); t != nil {
 		t.Ascend(1, func(d doc.Document) bool {
-			if len(over) == limit || !x.db.over(d, x.now) {
+			if len(over) == limit || !x.db.keyExpired(d, x.now) {
 				return false
 			}
 			over = append(over, d.ID())
@@ -170,7 +170,7 @@ func (x *tx) sweepKeys(limit int) (swept int, err error) {
 func (db *DB) keysToSweep(now time.Time) (found bool) {
 	if t := db.tables[keysName]; t != nil {
 		t.Ascend(1, func(d doc.Document) bool {
-			found = db.over(d, now)
+			found = db.keyExpired(d, now)
 			return false
 		})
 	}

@@ -87,9 +87,9 @@ func (db *DB) linkSome() bool {
 // search measures each of them, which takes some ten milliseconds for so many.
 const maxUnlinked = 32 << 20
 
-// keepUp makes a write that changed n documents link as many vectors if a graph has too many unlinked ones, so that
+// linkIfBehind makes a write that changed n documents link as many vectors if a graph has too many unlinked ones, so that
 // writers that are faster than the linker do not make searches slower and slower.
-func (db *DB) keepUp(ctx context.Context, n int64) {
+func (db *DB) linkIfBehind(ctx context.Context, n int64) {
 	for n > 0 && db.linker.runs() && ctx.Err() == nil {
 		linked := db.linkOverdue()
 		if linked == 0 {

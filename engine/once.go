@@ -91,7 +91,7 @@ func (db *DB) keptLocked(o *Once, now time.Time) (*Kept, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case d == nil || db.over(d, now):
+	case d == nil || db.keyExpired(d, now):
 		return nil, nil
 	case !bytes.Equal(d.Field(keyRequest).Value().B, o.Request[:]):
 		return nil, fail.New(fail.Reused, "the idempotency key %q belongs to another request: sent again, a write has the same method, path and body", o.Key)

@@ -38,7 +38,7 @@ func (db *DB) graphsToRenew() (out []*derived) {
 func (db *DB) renew(ctx context.Context, x *derived) error {
 	b := db.watchAgain(x)
 	defer db.unwatch(b)
-	if b == nil || !db.look(b) {
+	if b == nil || !db.snapshotFor(b) {
 		return nil
 	}
 	if err := b.build(&query.Env{Ctx: ctx, Now: db.opts.Clock()}); err != nil {

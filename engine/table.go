@@ -57,8 +57,8 @@ func (db *DB) removeTable(t *table) {
 	db.tx.asked = nil
 }
 
-// lives adds the bytes of the operation that put d to the live bytes, or subtracts them if sign is -1.
-func (t *table) lives(d doc.Document, sign int64) {
+// countLive adds the bytes of the operation that put d to the live bytes, or subtracts them if sign is -1.
+func (t *table) countLive(d doc.Document, sign int64) {
 	n := sign * putSize(t.number, d)
 	t.live += n
 	t.db.space.live += n
@@ -107,18 +107,18 @@ func (t *table) Ascend(from int64, fn func(doc.Document) bool) {
 // put makes the document at ref the one of its id and returns the ref it replaces. The built indexes are updated.
 func (t *table) put(id int64, ref uint64) (old uint64, had bool) {
 	d := t.memory.document(ref)
-	t.lives(d, 1)
+	t.countLive(d, 1)
 	t.noteChange(id)
 	if !t.indexed() {
 		if old, had = t.ids.Set(id, ref); had {
-			t.lives(t.memory.document(old), -1)
+			t.countLive(t.memory.document(old), -1)
 		}
 		return old, had
 	}
 	var before doc.Document
 	if old, had = t.ids.Get(id); had {
 		before = t.memory.document(old)
-		t.lives(before, -1)
+		t.countLive(before, -1)
 	}
 	if t.ttl != nil {
 		t.moveEnd(before, d)
@@ -171,7 +171,7 @@ func (t *table) remove(id int64) (old uint64, had bool) {
 		}
 	}
 	t.ids.Delete(id)
-	t.lives(d, -1)
+	t.countLive(d, -1)
 	return old, true
 }
 

@@ -30,8 +30,8 @@ func unexpired(get lookup, ttl *doc.Field, now time.Time) lookup {
 	}
 }
 
-// gone returns the bounds, in the index of t's ttl, of the documents that have expired at now.
-func (t *table) gone(now time.Time) (lo, hi index.Bound) {
+// expiredBounds returns the bounds, in the index of t's ttl, of the documents that have expired at now.
+func (t *table) expiredBounds(now time.Time) (lo, hi index.Bound) {
 	return index.Bound{}, index.Bound{Value: doc.TimestampValue(t.ttl.Deadline(now.UnixMilli())), Inclusive: true}
 }
 
@@ -40,7 +40,7 @@ func (t *table) expired(now time.Time) int {
 	if t.ttl == nil {
 		return 0
 	}
-	return t.Sorted(t.ttl.Name).Count(t.gone(now))
+	return t.Sorted(t.ttl.Name).Count(t.expiredBounds(now))
 }
 
 // Expire deletes expired documents and idempotency keys, at most ExpireBlock of them, as one block of ordinary deletes, and
@@ -96,7 +96,7 @@ func (t *table) firstExpired(now time.Time, limit int) (ids []int64) {
 	if t.ttl == nil || limit == 0 {
 		return nil
 	}
-	lo, hi := t.gone(now)
+	lo, hi := t.expiredBounds(now)
 	t.Sorted(t.ttl.Name).Range(lo, hi, false, func(id int64) bool {
 		ids = append(ids, id)
 		return len(ids) < limit

@@ -35,7 +35,7 @@ type byKey struct {
 	buckets map[uint64][]*watched
 }
 
-// everywhere stands for the collection of claims to which the changes of any collection may matter.
+// everywhere is the key of the claims to which the changes of any collection may matter.
 const everywhere = ""
 
 // watched is one set or del of a Watch.

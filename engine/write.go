@@ -16,7 +16,7 @@ import (
 //	run          makes the changes in memory and records how to undo them
 //	land         gives the block its place in the file, or undoes it
 //	durable      blocks until the block is as durable as Options.Sync asks
-//	acknowledge  does the work that the writer owes before it is answered
+//	acknowledge  makes the writer link vectors if too many wait, before it is answered
 //
 // The first three run under the locks.
 type write struct {
@@ -164,7 +164,7 @@ func (db *DB) acknowledge(w *write) {
 	for i := range w.results {
 		changed += w.results[i].Affected
 	}
-	db.keepUp(w.ctx, changed)
+	db.linkIfBehind(w.ctx, changed)
 }
 
 // Effect is what a block does to its database.

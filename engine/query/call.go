@@ -49,8 +49,8 @@ func (c *compiler) call(e *syntax.Call) (node, error) {
 	return n, err
 }
 
-// wants fails if an argument is known to be of another kind.
-func wants(name, what string, n node, kinds ...doc.Kind) error {
+// checkKind fails if an argument is known to be of another kind.
+func checkKind(name, what string, n node, kinds ...doc.Kind) error {
 	if n.kind == doc.Untyped {
 		return nil
 	}
@@ -64,7 +64,7 @@ func wants(name, what string, n node, kinds ...doc.Kind) error {
 
 func textFunction(name string, each func(rune) rune) function {
 	return func(args []node, pos syntax.Pos) (node, error) {
-		if err := wants(name, "text", args[0], doc.Text); err != nil {
+		if err := checkKind(name, "text", args[0], doc.Text); err != nil {
 			return node{}, err
 		}
 		eval := args[0].as(doc.Text).eval
@@ -91,7 +91,7 @@ func textFunction(name string, each func(rune) rune) function {
 // lenFunction compiles len: it counts the characters of a text, the bytes of bytes, the items of a list, the keys of an
 // object, the numbers of a vector.
 func lenFunction(args []node, pos syntax.Pos) (node, error) {
-	if err := wants("len", "text, bytes, a list, an object or a vector", args[0], doc.Text, doc.Bytes, doc.List, doc.Object, doc.Vector); err != nil {
+	if err := checkKind("len", "text, bytes, a list, an object or a vector", args[0], doc.Text, doc.Bytes, doc.List, doc.Object, doc.Vector); err != nil {
 		return node{}, err
 	}
 	eval := args[0].as(doc.Text).eval
@@ -138,7 +138,7 @@ func nowFunction([]node, syntax.Pos) (node, error) {
 
 // timestampFunction compiles timestamp: it reads ISO-8601 text or epoch milliseconds.
 func timestampFunction(args []node, pos syntax.Pos) (node, error) {
-	if err := wants("timestamp", "text or milliseconds", args[0], doc.Text, doc.Int, doc.Float, doc.Decimal, doc.Timestamp); err != nil {
+	if err := checkKind("timestamp", "text or milliseconds", args[0], doc.Text, doc.Int, doc.Float, doc.Decimal, doc.Timestamp); err != nil {
 		return node{}, err
 	}
 	eval := args[0].as(doc.Timestamp).eval
@@ -156,7 +156,7 @@ func timestampFunction(args []node, pos syntax.Pos) (node, error) {
 }
 
 func absFunction(args []node, pos syntax.Pos) (node, error) {
-	if err := wants("abs", "a number", args[0], doc.Int, doc.Float, doc.Decimal); err != nil {
+	if err := checkKind("abs", "a number", args[0], doc.Int, doc.Float, doc.Decimal); err != nil {
 		return node{}, err
 	}
 	eval := args[0].eval
@@ -182,7 +182,7 @@ func absFunction(args []node, pos syntax.Pos) (node, error) {
 
 // roundFunction compiles round: to a whole number, halves away from zero. An int is unchanged.
 func roundFunction(args []node, pos syntax.Pos) (node, error) {
-	if err := wants("round", "a number", args[0], doc.Int, doc.Float, doc.Decimal); err != nil {
+	if err := checkKind("round", "a number", args[0], doc.Int, doc.Float, doc.Decimal); err != nil {
 		return node{}, err
 	}
 	eval := args[0].eval
@@ -201,10 +201,10 @@ func roundFunction(args []node, pos syntax.Pos) (node, error) {
 
 // bucketFunction compiles bucket: the start of the span of ms milliseconds, counted from 1970, that holds a timestamp.
 func bucketFunction(args []node, pos syntax.Pos) (node, error) {
-	if err := wants("bucket", "a timestamp", args[0], doc.Timestamp); err != nil {
+	if err := checkKind("bucket", "a timestamp", args[0], doc.Timestamp); err != nil {
 		return node{}, err
 	}
-	if err := wants("bucket", "an int of milliseconds", args[1], doc.Int); err != nil {
+	if err := checkKind("bucket", "an int of milliseconds", args[1], doc.Int); err != nil {
 		return node{}, err
 	}
 	at, span := args[0].as(doc.Timestamp).eval, args[1].eval

@@ -54,7 +54,7 @@ func (c *compiler) binary(e *syntax.Binary) (node, *probe, error) {
 	}
 	switch e.Op {
 	case syntax.Eq, syntax.Ne, syntax.Lt, syntax.Le, syntax.Gt, syntax.Ge:
-		if err := inOrder(e.Op, x, y, e.Pos); err != nil {
+		if err := checkOrdered(e.Op, x, y, e.Pos); err != nil {
 			return node{}, nil, err
 		}
 		if err := oneCollation(e.Op, x, y, e.Pos); err != nil {
@@ -77,8 +77,8 @@ func (c *compiler) binary(e *syntax.Binary) (node, *probe, error) {
 	return n, nil, err
 }
 
-// inOrder fails for < and the like between vectors, which have equality but no order.
-func inOrder(op syntax.Op, x, y node, pos syntax.Pos) error {
+// checkOrdered fails for < and the like between vectors, which have equality but no order.
+func checkOrdered(op syntax.Op, x, y node, pos syntax.Pos) error {
 	for _, n := range [...]node{x, y} {
 		if hasNoOrder(n.kind) && !relations[op].equality() {
 			return errorAt(fail.Invalid, pos, "%s wants values that have an order, got %s: vectors are compared by = and != alone", opText[op], n.kind)

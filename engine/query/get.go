@@ -67,7 +67,7 @@ func (c *compiler) getPlan(st *syntax.Get) (*getPlan, error) {
 		return f.outFits()
 	}
 	if len(g.levels) > 0 {
-		if err := g.levels[0].beside(show, st.Lookups[0].Collection); err != nil {
+		if err := g.levels[0].checkName(show, st.Lookups[0].Collection); err != nil {
 			return nil, err
 		}
 		g.emit = g.emitWithChildren

@@ -94,7 +94,7 @@ func (in *innerPlan) members(f *frame, o *operand, typ doc.Type) error {
 	if err := in.each(f, add); err != nil {
 		return err
 	}
-	return o.settle(f, whole(typ))
+	return o.sortMembers(f, whole(typ))
 }
 
 // each runs the get and calls add for each of its values until add fails.

@@ -78,7 +78,7 @@ func bindMembers(col *column, list node) func(*frame, *operand) error {
 		if err := eachMember(f, list, add); err != nil {
 			return err
 		}
-		return o.settle(f, whole(col.typ))
+		return o.sortMembers(f, whole(col.typ))
 	}
 }
 
@@ -91,8 +91,8 @@ func (o *operand) add(f *frame, v doc.Value) error {
 	return nil
 }
 
-// settle sorts the members of an in for memberTest and the indexes, and removes duplicates.
-func (o *operand) settle(f *frame, whole bool) error {
+// sortMembers sorts the members of an in for memberTest and the indexes, and removes duplicates.
+func (o *operand) sortMembers(f *frame, whole bool) error {
 	compared := 0
 	slices.SortFunc(o.values, func(a, b doc.Value) int {
 		if compared++; compared&(comparesPerCheck-1) == 0 {

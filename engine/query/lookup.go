@@ -69,7 +69,7 @@ func (c *compiler) lookups(g *getPlan, st *syntax.Get) error {
 		if l.at = i; i > 0 {
 			above := g.levels[i-1]
 			above.next = l
-			if err := l.beside(above.show, st.Lookups[i].Collection); err != nil {
+			if err := l.checkName(above.show, st.Lookups[i].Collection); err != nil {
 				return err
 			}
 		}
@@ -125,8 +125,8 @@ func (c *compiler) level(e *syntax.Lookup) (*level, error) {
 	return l, err
 }
 
-// beside fails if the rows above already have a key with the name of the level.
-func (l *level) beside(show *projection, name syntax.Name) error {
+// checkName fails if the rows above already have a key with the name of the level.
+func (l *level) checkName(show *projection, name syntax.Name) error {
 	if show.holds(l.name) {
 		return errorAt(fail.Invalid, name.Pos, "the rows of lookup %s have a key %s already: select them with that one under another name", l.name, l.name)
 	}

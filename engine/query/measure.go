@@ -29,7 +29,7 @@ func (m *measuring) view(v doc.Value) []float32 {
 
 // vectorArgument fails if an argument of a function on vectors cannot be a vector.
 func vectorArgument(name string, n node) error {
-	return wants(name, "a vector", n, doc.Vector, doc.List, doc.Text)
+	return checkKind(name, "a vector", n, doc.Vector, doc.List, doc.Text)
 }
 
 // asVector converts a value of the run to a vector. Null stays null.

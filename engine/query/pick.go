@@ -43,7 +43,7 @@ func (c *compiler) picker(where syntax.Expr, order []syntax.OrderKey, limit, off
 	if err := c.order(p, order); err != nil {
 		return nil, err
 	}
-	p.living(c.schema)
+	p.excludeExpired(c.schema)
 	if p.limit, err = c.bound("limit", limit); err != nil {
 		return nil, err
 	}

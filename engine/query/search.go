@@ -96,7 +96,7 @@ func (c *compiler) search(g *getPlan, st *syntax.Get) (*searchPlan, error) {
 		}
 	}
 	limit, offset := written(st.Limit), written(st.Offset)
-	return s, s.tooFar(limit, offset, limit == 0)
+	return s, s.checkPage(limit, offset, limit == 0)
 }
 
 // written returns the int of a literal, 0 of anything else.
@@ -107,8 +107,8 @@ func written(e syntax.Expr) int {
 	return 0
 }
 
-// tooFar fails if a page extends past MaxPage.
-func (s *searchPlan) tooFar(limit, offset int, unlimited bool) error {
+// checkPage fails if a page extends past MaxPage.
+func (s *searchPlan) checkPage(limit, offset int, unlimited bool) error {
 	if limit <= MaxPage && offset <= MaxPage && limit+offset <= MaxPage {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (s *searchPlan) page(f *frame) (limit, offset int, err error) {
 	if offset, err = s.pick.offset.value(f, 0); err != nil {
 		return 0, 0, err
 	}
-	return limit, offset, s.tooFar(max(limit, 0), offset, limit < 0)
+	return limit, offset, s.checkPage(max(limit, 0), offset, limit < 0)
 }
 
 // each calls emit for each of the page's rows in f.doc with its score in f.search.score, in order, until it returns

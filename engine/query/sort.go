@@ -86,7 +86,7 @@ func (s *sorter) add(d doc.Document) bool {
 		s.entries = append(s.entries, e)
 		if n+1 == s.limit {
 			for i := n / 2; i >= 0; i-- {
-				s.sink(i)
+				s.siftDown(i)
 			}
 			s.raiseBar()
 		}
@@ -103,7 +103,7 @@ func (s *sorter) add(d doc.Document) bool {
 	if before {
 		e.doc = last.doc
 		s.entries[0] = e
-		s.sink(0)
+		s.siftDown(0)
 		s.raiseBar()
 	}
 	return s.f.err == nil
@@ -191,8 +191,8 @@ func (s *sorter) compareTies(a, b sortEntry) int {
 	return cmp.Compare(a.id, b.id)
 }
 
-// sink moves the heap's entry i down to its place.
-func (s *sorter) sink(i int) {
+// siftDown moves the heap's entry i down to its place.
+func (s *sorter) siftDown(i int) {
 	h := s.entries
 	for {
 		child := 2*i + 1

@@ -7,8 +7,8 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// living adds to the tests of a picker's routes that the row has not expired, if the collection has a ttl.
-func (p *picker) living(s *doc.Schema) {
+// excludeExpired adds to the tests of a picker's routes that the row has not expired, if the collection has a ttl.
+func (p *picker) excludeExpired(s *doc.Schema) {
 	ttl := s.TTL()
 	each := func(r *route) {
 		r.test = r.rest
@@ -31,8 +31,8 @@ func (p *picker) living(s *doc.Schema) {
 	}
 }
 
-// gone returns the bounds, in the order of the ttl's field, of the documents that have expired.
-func (f *frame) gone(ttl *doc.Field) (lo, hi index.Bound) {
+// expiredBounds returns the bounds, in the order of the ttl's field, of the documents that have expired.
+func (f *frame) expiredBounds(ttl *doc.Field) (lo, hi index.Bound) {
 	return aboveNull, index.Bound{Value: doc.TimestampValue(ttl.Deadline(f.now)), Inclusive: true}
 }
 
@@ -43,7 +43,7 @@ func (f *frame) live(t Table) int {
 	if ttl == nil || !f.ready(t, ttl.Name) {
 		return t.Len()
 	}
-	return t.Len() - t.Sorted(ttl.Name).Count(f.gone(ttl))
+	return t.Len() - t.Sorted(ttl.Name).Count(f.expiredBounds(ttl))
 }
 
 // holds reports whether t has a document of that id that has not expired.
@@ -62,7 +62,7 @@ func (f *frame) dropExpired(w Writer, t Table) error {
 	if !f.ready(t, ttl.Name) {
 		return f.take()
 	}
-	lo, hi := f.gone(ttl)
+	lo, hi := f.expiredBounds(ttl)
 	f.write(t.Schema().Name)
 	f.walk.ids = t.Sorted(ttl.Name).AppendIDs(f.walk.ids, lo, hi)
 	for n, id := range f.walk.ids {

@@ -238,7 +238,7 @@ func (g *Graph) Document(node int) int64 { return g.first(node) }
 // first returns one of the node's documents, 0 if it has none.
 func (g *Graph) first(node int) int64 { return max(g.ids[node], -g.ids[node]) }
 
-// eachID calls fn with the node's documents until it answers false.
+// eachID calls fn with the node's documents until fn returns false.
 func (g *Graph) eachID(node uint32, fn func(id int64) bool) {
 	switch id := g.ids[node]; {
 	case id > 0:

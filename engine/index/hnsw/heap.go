@@ -57,15 +57,15 @@ func (h *heap) pop() key {
 // order makes a heap of keys in any order.
 func (s heap) order() {
 	for at := len(s)/2 - 1; at >= 0; at-- {
-		s.sink(at, s[at])
+		s.siftDown(at, s[at])
 	}
 }
 
 // replace replaces the top by k.
-func (s heap) replace(k key) { s.sink(0, k) }
+func (s heap) replace(k key) { s.siftDown(0, k) }
 
-// sink replaces the key at at by k and moves it down to its place. Everything above at is in order.
-func (s heap) sink(at int, k key) {
+// siftDown replaces the key at at by k and moves it down to its place. Everything above at is in order.
+func (s heap) siftDown(at int, k key) {
 	for {
 		child := 2*at + 1
 		if child >= len(s) {
