@@ -120,7 +120,7 @@ type compaction struct {
 	term    uint64 // of the history that the new file is in
 	blocked int    // segments of the new memory from this one on hold blocks, those before it the image
 	imaged  int64  // bytes of the image that are documents
-	beside  int64  // bytes of the blocks that landed during the compaction
+	landed  int64  // bytes of the blocks that landed during the compaction
 	graphs  []savedGraph
 	sizes   Compacted
 }
@@ -164,14 +164,14 @@ func (c *compaction) append(kind wal.Kind, record []byte) error {
 	if err := c.db.storable(); err != nil {
 		return err
 	}
-	if err := query.Stopped(c.ctx, "writing the file anew, %s bytes done", query.Thousands(int(c.rewrite.Size()))); err != nil {
+	if err := query.Stopped(c.ctx, "rewriting the file, %s bytes done", query.Thousands(int(c.rewrite.Size()))); err != nil {
 		return err
 	}
 	if err := c.rewrite.Append(kind, record); err != nil {
 		return err
 	}
 	if kind == wal.Block {
-		c.beside += int64(len(record))
+		c.landed += int64(len(record))
 	}
 	c.db.copying.Add(int64(len(record)))
 	if c.rewrite.Size()-c.synced < syncEvery {
@@ -331,7 +331,7 @@ func (c *compaction) swap() error {
 	c.sizes = Compacted{db.space.file, db.log.Size()}
 	db.space.file = c.sizes.After
 	// What died during the compaction is left for the next one: the bytes of the blocks less the growth of what is live.
-	died := c.beside - (db.space.live - c.imaged)
+	died := c.landed - (db.space.live - c.imaged)
 	db.space.rest = max(0, db.deadLocked(db.space.file)-died)
 	db.recheckDead()
 	if db.opts.Feed != nil {

@@ -76,7 +76,7 @@ func (w *imageWriter) documents(ctx context.Context, t tableView) (err error) {
 			w.begin()
 		}
 		if n++; n%checkEvery == 0 {
-			err = query.Stopped(ctx, "writing the file anew, %s of %s documents of %s done",
+			err = query.Stopped(ctx, "rewriting the file, %s of %s documents of %s done",
 				query.Thousands(n), query.Thousands(t.view.ids.Len()), t.schema.Name)
 			if err != nil {
 				return false

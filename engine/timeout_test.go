@@ -44,7 +44,7 @@ func TestATimeoutNamesTheActivity(t *testing.T) {
 		{"create index on d (n) @unique", 3, "checking that no two documents of d share n, 4 096 of 10 000 done"},
 		{"create index on d (v) @hnsw(l2)", 3, "building the index @hnsw on v of d, 0 of 150 vectors linked"},
 		{"create index on d (v) @hnsw(l2)", 5, "building the index @hnsw on v of d, 128 of 150 vectors linked"},
-		{"compact", 1, "writing the file anew, 8 192 of 10 000 documents of c done"},
+		{"compact", 1, "rewriting the file, 8 192 of 10 000 documents of c done"},
 	} {
 		t.Run(tc.statement, func(t *testing.T) {
 			db.opts.StatementTimeout = time.Duration(tc.seconds) * time.Second

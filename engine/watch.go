@@ -51,7 +51,7 @@ type watched struct {
 // Watch calls a function when a claim may find something to write.
 type Watch struct {
 	db    *DB
-	wake  func(at time.Time, anew bool)
+	wake  func(at time.Time, stale bool)
 	parts []*watched
 }
 
@@ -60,9 +60,9 @@ type Watch struct {
 const maxTests = 1 << 14
 
 // Watch calls wake for each block that lands from now on after which c may find something to write. at is the time from
-// which it may: now or later. anew reports that the result of Due is no longer valid. wake runs under the database's lock,
+// which it may: now or later. stale reports that the result of Due is no longer valid. wake runs under the database's lock,
 // so it must be quick and must not call the database.
-func (db *DB) Watch(c *Claim, wake func(at time.Time, anew bool)) *Watch {
+func (db *DB) Watch(c *Claim, wake func(at time.Time, stale bool)) *Watch {
 	w := &Watch{db: db, wake: wake}
 	db.mu.RLock()
 	defer db.mu.RUnlock()
@@ -312,15 +312,15 @@ func (p *watched) wakeInTime(x *tx, t *table, documents []doc.Document) {
 	}
 }
 
-func (in *watchedIn) wakeAll(now time.Time, anew bool) {
+func (in *watchedIn) wakeAll(now time.Time, stale bool) {
 	for p := range in.all {
-		p.watch.wake(now, anew)
+		p.watch.wake(now, stale)
 	}
 }
 
 // notifyAll wakes all claims. It needs w.mu.
-func (w *watches) notifyAll(now time.Time, anew bool) {
+func (w *watches) notifyAll(now time.Time, stale bool) {
 	for _, in := range w.of {
-		in.wakeAll(now, anew)
+		in.wakeAll(now, stale)
 	}
 }

@@ -41,7 +41,7 @@ func Load(b []byte, o Options, own Own, n int, each func(add func(id int64, v []
 		}
 	}
 	if len(d.b) > 0 {
-		return nil, damaged("%d bytes behind the last node", len(d.b))
+		return nil, damaged("%d bytes after the last node", len(d.b))
 	}
 	g.linked = nodes
 	if err := l.check(entry); err != nil {
