@@ -18,7 +18,7 @@ func TestAdminRoutes(t *testing.T) {
 		method, path string
 		body         string
 		status       int
-		want         string // the whole body, or where it ends in ... its beginning
+		want         string // the whole body, or if it ends in ... its beginning
 	}{
 		{"an empty node", "GET", "tenants", "", 200, `[]`},
 		{"nothing is open", "GET", "open", "", 200, `[]`},
@@ -109,7 +109,7 @@ func TestTokensOpenTheirDoorsOnly(t *testing.T) {
 		{"data with a longer token", "/t/acme/", "Bearer data1", 401},
 		{"data with another scheme", "/t/acme/", "Basic data", 401},
 		{"data with the admin token", "/t/acme/", "Bearer " + adminToken, 401},
-		{"an absent tenant is not told without a token", "/t/nobody/", "", 401},
+		{"an absent tenant is not revealed without a token", "/t/nobody/", "", 401},
 		{"nor a path that is none", "/t/acme/a/b/c", "", 401},
 		{"admin with the data token", "/_admin/stats", "Bearer data", 401},
 		{"admin without one", "/_admin/stats", "", 401},

@@ -16,7 +16,7 @@ import (
 
 var whenLanded = regexp.MustCompile(`"at":\d+`)
 
-// changes reads a page and answers its lines, without the times, and the cursor behind it.
+// changes reads a page and returns its lines, without the times, and the cursor after it.
 func (r *running) changes(tenant, query string) (lines []string, next string) {
 	r.t.Helper()
 	got := r.want(200, "GET", "/t/"+tenant+"/_changes?"+query, "")
@@ -81,7 +81,7 @@ func TestEveryChangeIsALine(t *testing.T) {
 	r.wantChanges("since=0", "14", all...)
 	got := r.want(200, "GET", "/t/x/_changes?since=1", "")
 	if got.header.Get("Fenec-Seq") != "14" || got.header.Get("Fenec-History") == "" {
-		t.Errorf("a page does not say where the tenant stands: %v", got.header)
+		t.Errorf("a page lacks the tenant's position: %v", got.header)
 	}
 	var at int64
 	if _, err := fmt.Sscanf(got.body, `{"seq":2,"at":%d,`, &at); err != nil || time.Since(time.UnixMilli(at)).Abs() > time.Minute {
@@ -328,7 +328,7 @@ func TestWhatWasHandedOutSurvivesACrash(t *testing.T) {
 	}
 }
 
-// A cursor goes on where a tenant's image went.
+// A cursor continues where a tenant's image was installed.
 func TestACursorMovesAlong(t *testing.T) {
 	r := start(t, Config{Sync: wal.Policy{Always: true}})
 	r.fill("x", 5)

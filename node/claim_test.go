@@ -21,7 +21,7 @@ func (r *running) jobs(tenant string) {
 
 func statement(text string) string { return fmt.Sprintf(`{"query": %q}`, text) }
 
-// claim sends a claim that is meant to be held, and answers once it stands in its line with all those held before it.
+// claim sends a claim that will be held, and returns once it is in its queue after all those held before it.
 func (r *running) claim(path, body string, headers ...string) <-chan reply {
 	r.t.Helper()
 	want := r.claims.Load() + 1
@@ -352,7 +352,7 @@ func TestAClaimUnderAKeyRunsOnce(t *testing.T) {
 		t.Errorf("the second job is %s", got.body)
 	}
 	line := r.claim("/t/x/query", statement(claimJob))
-	again = r.want(200, "POST", "/t/x/query", statement(claimJob), "Idempotency-Key", "k", "Fenec-Wait", "30000") // behind nobody
+	again = r.want(200, "POST", "/t/x/query", statement(claimJob), "Idempotency-Key", "k", "Fenec-Wait", "30000") // with no claim before it
 	if again.body != `[{"name":"a"}]` {
 		t.Errorf("beside a line it is answered %s", again.body)
 	}

@@ -11,7 +11,7 @@ import (
 	"fenec/internal/http1"
 )
 
-// translate reads a query string as GET does, but for where=.
+// translate reads a query string as GET does, except where=.
 func translate(query string) (c *call, err error) {
 	c = &call{request: &http1.Request{Query: []byte(query)}}
 	return c, c.readQuery(keySelect | keyOrder | keyLimit | keyOffset | keyCount | keyWhere | keyGroup | keyLookup)

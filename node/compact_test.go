@@ -50,7 +50,7 @@ func (r *running) fillBig(tenant string) {
 		r.exec(tenant, "put c {s: $1}", doc.TextValue([]byte(bigText)))
 	}
 	if r.single == nil && !r.closeIfIdle(r.registry.get(tenant)) {
-		r.t.Fatal("somebody is in the tenant")
+		r.t.Fatal("a request is in the tenant")
 	}
 }
 
@@ -183,7 +183,7 @@ func TestATenantOpenedHalfDeadIsCompactedThoughIdle(t *testing.T) {
 			inBubble(t, on, func(r *running) {
 				if file == "" {
 					synctest.Wait()
-					r.wantNotCompacted("x") // which nobody has opened
+					r.wantNotCompacted("x") // which no request has opened
 					one, err := r.acquire("x")
 					if err != nil {
 						t.Fatal(err)

@@ -16,7 +16,7 @@ func TestConfigIsChecked(t *testing.T) {
 	for name, tc := range map[string]struct {
 		config Config
 		listen string
-		want   string // empty where the config is fine
+		want   string // empty if the config is valid
 	}{
 		"a directory on loopback":                  {Config{Dir: "d"}, "127.0.0.1:8081", ""},
 		"a file on loopback":                       {Config{File: "f"}, "localhost:8081", ""},

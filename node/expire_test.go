@@ -71,6 +71,6 @@ func TestWhatExpiresInAClosedTenantIsDeletedOnceItIsOpen(t *testing.T) {
 	r.expire()
 	r.sweep()
 	if r.isOpen("acme") {
-		t.Error("a tenant nobody used is still open")
+		t.Error("an unused tenant is still open")
 	}
 }

@@ -26,21 +26,21 @@ func (l *life) start() {
 	l.running = start(l.t, Config{Dir: "/data", FS: l.fs, Sync: wal.Policy{Every: time.Hour}})
 }
 
-// kill starts another node on what the one there is leaves as its process is killed, or the power fails where kept is 0.
+// kill starts another node on what the current one leaves when its process is killed, or if kept is 0, when the power fails.
 func (l *life) kill(kept int) {
 	l.t.Helper()
 	l.fs = l.fs.CrashKeeping(func(n int) int { return n * kept })
 	l.start()
 }
 
-// at is where tenant x is, with its history.
+// at returns the position of tenant x, with its history.
 func (l *life) at() (seq, history string) {
 	l.t.Helper()
 	h := l.want(200, "GET", "/t/x/c?count", "", "Fenec-Read", "replica").header
 	return h.Get("Fenec-Seq"), h.Get("Fenec-History")
 }
 
-// wantHolds wants every way to name a position to go on from it.
+// wantHolds checks that every way to name a position continues from it.
 func (l *life) wantHolds(what, seq, history string) {
 	l.t.Helper()
 	l.want(200, "GET", "/t/x/c?count", "", "Fenec-After", seq, "Fenec-History", history)
@@ -55,7 +55,7 @@ func (l *life) wantHolds(what, seq, history string) {
 	}
 }
 
-// wantApart wants every way to name a position to say at once that it is none of the tenant's.
+// wantApart checks that every way to name a position is answered at once with an error: it is not one of the tenant's.
 func (l *life) wantApart(what, seq, history string) {
 	l.t.Helper()
 	began := time.Now()

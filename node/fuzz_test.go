@@ -188,7 +188,7 @@ func (w *wire) everything(t testing.TB) []byte {
 	return answer
 }
 
-// FuzzBatch sends any body to /batch, where it ends with a statement that fails: nothing of it stays.
+// FuzzBatch sends any body to /batch, with a statement that fails at its end: nothing of it takes effect.
 func FuzzBatch(f *testing.F) {
 	for _, seed := range []string{
 		`{"query": "put c {n: 1}"}`, `{"query": "put c $1", "params": [{"n": 5}]}` + "\n" + `{"query": "del c"}`,
@@ -229,7 +229,7 @@ func FuzzQueryBody(f *testing.F) {
 	w := wired(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		lower := bytes.ToLower(body)
-		for _, word := range []string{"drop", "\\u"} { // the next inputs want the collection
+		for _, word := range []string{"drop", "\\u"} { // the next inputs need the collection
 			if bytes.Contains(lower, []byte(word)) {
 				return
 			}

@@ -31,12 +31,12 @@ func TestALiveQueryTellsItsRowsAndHowTheyChange(t *testing.T) {
 	w.expect(`change 5 [{"id":4,"n":4}] [] false`)
 	r.query("x", "set c {n: 0} where id = 2")
 	w.expect(`change 6 [] [2] false`)
-	r.query("x", "put c {n: 1}") // outside before and after, which nobody keeps in mind
+	r.query("x", "put c {n: 1}") // outside before and after, which no stream remembers
 	w.expect(`change 7 [] [5] false`)
 	r.want(200, "POST", "/t/x/batch", `{"query": "put c {n: 9}"}`+"\n"+`{"query": "del c where n = 4"}`+"\n"+`{"query": "set c {s: 'x'} where n = 3"}`)
 	w.expect(`change 10 [{"id":3,"n":3} {"id":6,"n":9}] [4] false`)
 	r.query("x", "create collection d (n int)")
-	r.query("x", "put d {n: 5}") // another collection moves the cursor and tells nothing
+	r.query("x", "put d {n: 5}") // another collection moves the cursor without an event
 	r.query("x", "del c where id = 99")
 	r.query("x", "create index on c (n) @sorted")
 	w.expect(`change 13 [] [] true`)
@@ -96,12 +96,12 @@ func TestAStreamResumesFromItsCursor(t *testing.T) {
 			}
 			w.stop()
 		}
-		// Exactly at the end nothing is told until something happens.
+		// Exactly at the end there is no event until there is a change.
 		w := r.watch("/t/x/c/changes?since=7")
 		for _, since := range []string{"8", "9223372036854775807", "7@1-00000000000000000000000000000000", "0"} {
 			seeded := r.watch("/t/x/c/changes?since=" + since)
 			if e := seeded.next(); e.name != "seed" || e.Seq != 7 || len(e.Rows) != 2 || seeded.header.Get("Fenec-Seq") != "7" {
-				t.Errorf("behind %s is told %s", since, e)
+				t.Errorf("a stream after %s is sent %s", since, e)
 			}
 			seeded.stop()
 		}
@@ -113,7 +113,7 @@ func TestAStreamResumesFromItsCursor(t *testing.T) {
 		w.expect(`change 8 [{"id":5,"n":5,"s":null}] [] false`)
 		r.insert("x", 6, 10) // past --changes at once
 		if e := w.next(); e.name != "seed" || e.Seq != 18 || len(e.Rows) != 13 {
-			t.Errorf("a stream far behind is told %s", e)
+			t.Errorf("a stream far behind is sent %s", e)
 		}
 		w.same(r, "/t/x/c")
 	}
@@ -175,7 +175,7 @@ func TestAStreamEndsWithAnErrorWhereItsFilterDoesNot(t *testing.T) {
 	r.query("x", "alter collection c drop field n")
 	w.expectEnd("c has no field n")
 	if !strings.HasPrefix(w.id, "2@") {
-		t.Errorf("a client is told to go on behind %s, of which it knows nothing", w.id)
+		t.Errorf("a client is given the cursor %s, whose change it was not sent", w.id)
 	}
 	by.expect(`change 3 [] [] true`)
 	r.query("x", "alter collection c rename field s to text")
@@ -221,7 +221,7 @@ func TestWhatEndsATenantEndsItsStreams(t *testing.T) {
 			other.expect(`change 3 [] [2] false`)
 			other.expectEnd(tc.want)
 			if !strings.HasPrefix(w.id, "3@") {
-				t.Errorf("the client is told to go on behind %s", w.id)
+				t.Errorf("the client is given the cursor %s", w.id)
 			}
 		})
 	}
@@ -320,13 +320,13 @@ func TestAStreamSaysThatItIsAliveAndMovesTheCursor(t *testing.T) {
 		if e, err := w.read(); err != nil || e.name != "" || e.id != "3@"+history {
 			t.Errorf("the cursor is not moved: %v, %v", e, err)
 		}
-		// A client that takes nothing for a minute is let go of.
+		// A client that reads nothing for a minute is disconnected.
 		for range 3 {
 			r.insert("x", 1, 1)
 		}
 		time.Sleep(2 * time.Minute)
 		if open := r.streaming.Load(); open != 0 {
-			t.Errorf("%d streams are open that nobody reads", open)
+			t.Errorf("%d streams are open without a reader", open)
 		}
 		w.stop()
 	})
@@ -334,7 +334,7 @@ func TestAStreamSaysThatItIsAliveAndMovesTheCursor(t *testing.T) {
 
 // A slow client costs the node one event, whatever happens meanwhile, and learns of all of it.
 func TestASlowReaderIsToldEverything(t *testing.T) {
-	for name, changes := range map[string]int{"from the feed": 1 << 20, "anew": 64} {
+	for name, changes := range map[string]int{"from the feed": 1 << 20, "read again": 64} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, Config{Changes: changes})
 			r.fill("x", 0)

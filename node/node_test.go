@@ -21,7 +21,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// modelChecks is how many stories a model test tells where the command line does not say.
+// modelChecks is how many stories a model test runs if the command line does not set it.
 const modelChecks = "40"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// fakeClock is a clock that moves when it is told to.
+// fakeClock is a clock that the test moves.
 type fakeClock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -62,7 +62,7 @@ type running struct {
 	t      testing.TB
 	url    string
 	client *http.Client
-	token  string // sent with every request, where there is one
+	token  string // sent with every request if not empty
 	served chan error
 }
 
@@ -219,13 +219,13 @@ func (r *running) count(tenant string) string {
 	return r.want(200, "GET", "/t/"+tenant+"/c?count", "").body
 }
 
-// isOpen tells whether the tenant's file is open.
+// isOpen reports whether the tenant's file is open.
 func (r *running) isOpen(tenant string) bool { return r.registry.get(tenant) != nil }
 
-// closeIdle closes a tenant once the node has nobody in it, as is the case a moment after an answer.
+// closeIdle closes a tenant once no request is in it, which is shortly after an answer.
 func (r *running) closeIdle(tenant string) {
 	r.t.Helper()
-	eventually(r.t, "nobody is in "+tenant, func() bool {
+	eventually(r.t, "no request is in "+tenant, func() bool {
 		one := r.registry.get(tenant)
 		return one == nil || r.closeIfIdle(one)
 	})
@@ -233,7 +233,7 @@ func (r *running) closeIdle(tenant string) {
 
 func (r *running) file(name string) string { return filepath.Join(r.dir, name) }
 
-// eventually waits for a condition that something else brings about.
+// eventually waits for a condition that another goroutine makes true.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(time.Millisecond) {
@@ -267,11 +267,11 @@ func TestAStartThatFailsIsOneSentence(t *testing.T) {
 		config Config
 		want   string
 	}{
-		"a file where the directory should be":       {Config{Dir: file}, "cannot create the directory"},
-		"a read-only node over no directory":         {Config{Dir: file + "s", ReadOnly: true}, "cannot read the directory"},
-		"a damaged file is not served by itself":     {Config{File: file}, "cannot open"},
-		"a read-only node over no file":              {Config{File: file + "s", ReadOnly: true}, "cannot open"},
-		"a certificate that is not there is told so": {Config{Dir: t.TempDir(), TLSCert: file + "s", TLSKey: file}, "cannot read"},
+		"a file where the directory should be":   {Config{Dir: file}, "cannot create the directory"},
+		"a read-only node over no directory":     {Config{Dir: file + "s", ReadOnly: true}, "cannot read the directory"},
+		"a damaged file is not served by itself": {Config{File: file}, "cannot open"},
+		"a read-only node over no file":          {Config{File: file + "s", ReadOnly: true}, "cannot open"},
+		"a missing certificate":                  {Config{Dir: t.TempDir(), TLSCert: file + "s", TLSKey: file}, "cannot read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, err := New(tc.config)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// sameAnswer tells that got is first, told again.
+// sameAnswer checks that got is a replay of first.
 func sameAnswer(t *testing.T, name string, first, got reply) {
 	t.Helper()
 	if got.status != first.status || got.body != first.body {
@@ -163,7 +163,7 @@ func TestAnIdleTenantIsRidOfKeysWhoseTimeIsOver(t *testing.T) {
 	}
 }
 
-// A node that has no memory for more writes still says what became of those it ran.
+// A node without memory for more writes still replays the answers of those it ran.
 func TestATenantPastItsMemoryReplays(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("x", 1)

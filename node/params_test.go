@@ -52,7 +52,7 @@ func TestParametersAreCounted(t *testing.T) {
 	}
 }
 
-// A statement that has no room beside its own parameters is not told to come again.
+// A statement without room after its own parameters is not asked to retry.
 func TestAStatementDoesNotWaitForItsOwnParameters(t *testing.T) {
 	inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
 		r.fill("x", 0)

@@ -36,11 +36,11 @@ func TestAReadWaitsForItsPosition(t *testing.T) {
 		}
 		got := r.want(504, read.method, read.path, read.body, "Fenec-After", "5", "Fenec-Wait", "1")
 		if got.header.Get("Fenec-Seq") != "4" || got.header.Get("Fenec-History") != history || !strings.Contains(got.body, "stands at change 4 of history "+history) {
-			t.Errorf("%s %s does not say where the tenant stands: %v %s", read.method, read.path, got.header, got.body)
+			t.Errorf("%s %s lacks the tenant's position: %v %s", read.method, read.path, got.header, got.body)
 		}
 		marked := r.want(200, read.method, read.path, read.body, "Fenec-Read", "replica")
 		if marked.header.Get("Fenec-Seq") != "4" || marked.header.Get("Fenec-History") != history {
-			t.Errorf("%s %s, marked, does not say where the tenant stands: %v", read.method, read.path, marked.header)
+			t.Errorf("%s %s, marked, lacks the tenant's position: %v", read.method, read.path, marked.header)
 		}
 		plain := r.want(200, read.method, read.path, read.body)
 		if marked.header.Get("Content-Type") != plain.header.Get("Content-Type") || marked.body != plain.body && !strings.Contains(read.path, "stats") {
@@ -159,7 +159,7 @@ func TestAPositionOnABranchThatWasLeft(t *testing.T) {
 	}
 	now := got.header.Get("Fenec-History")
 	if got.header.Get("Fenec-Seq") != "4" || !strings.HasPrefix(now, "2-"+history[2:18]) || now[2:] == history[2:] {
-		t.Errorf("the file saved stands at %v, and came from %s", got.header, history)
+		t.Errorf("the saved file is at %v, and came from %s", got.header, history)
 	}
 	r.want(200, "GET", "/t/y/c", "", "Fenec-After", "4", "Fenec-History", now)
 	r.want(409, "GET", "/t/y/_changes?since=4", "", "Fenec-History", history)

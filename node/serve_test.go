@@ -74,7 +74,7 @@ func TestShutdownCutsOffWhatDoesNotEnd(t *testing.T) {
 		r.want(201, "POST", "/t/acme/c", `{"s": "`+strings.Repeat("x", 1<<20)+`"}`)
 	}
 	_, in := r.raw("GET /_admin/tenants/acme/file HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + adminToken + "\r\n\r\n")
-	if _, err := in.ReadString('\n'); err != nil { // the head is there; nobody reads on
+	if _, err := in.ReadString('\n'); err != nil { // the head is there; the client does not read on
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)

@@ -121,7 +121,7 @@ func heldInTheDisk(r *running, fs *crashfs.FS, op crashfs.Op, fails error) {
 		t.Errorf("the read that waits for a number is answered %v", a)
 	}
 	if len(events) > 0 && <-events != " " { // a heartbeat
-		t.Error("a live query was told what could not be written")
+		t.Error("a live query was sent changes that could not be written")
 	}
 	if seen := r.count("x"); seen != `{"count":1}` {
 		t.Errorf("after the failure there is %s", seen)

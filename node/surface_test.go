@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// step is one request of a story and its answer: the whole body, or where it ends in ... its beginning.
+// step is one request of a story and its answer: the whole body, or if it ends in ... its beginning.
 type step struct {
 	says         string
 	method, path string
@@ -36,7 +36,7 @@ var books = []step{
 	{"one document", "POST", "/books", `{"title": "Untitled"}`, 201, `{"inserted":1}`},
 }
 
-// numbered repeats text with the numbers from first to last behind it.
+// numbered repeats text followed by the numbers from first to last.
 func numbered(text string, first, last int) string {
 	var b strings.Builder
 	for n := first; n <= last; n++ {
@@ -134,7 +134,7 @@ func TestRESTReads(t *testing.T) {
 	})
 	got := r.want(400, "GET", "/books?year=eq.abc", "")
 	if !strings.Contains(got.body, "year") || strings.Contains(got.body, "line") {
-		t.Errorf("a bad value is named by its field, without a place in a statement nobody wrote: %s", got.body)
+		t.Errorf("a bad value must be named by its field, without a position in a statement that the client did not write: %s", got.body)
 	}
 }
 

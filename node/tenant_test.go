@@ -34,7 +34,7 @@ func TestARequestNeverMakesATenant(t *testing.T) {
 		}
 	}
 	if got := r.want(404, "POST", "/t/typo/query", `{"query": "create collection c (n int)"}`); got.header.Get("Fenec-Tenant") != "absent" {
-		t.Error("a write to no tenant is not told apart by its header")
+		t.Error("a write to an absent tenant is not marked by its header")
 	}
 	if _, err := os.Stat(r.file("typo.fenec")); err == nil {
 		t.Error("a request made a tenant")

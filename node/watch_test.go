@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// history is what a shape's rows were behind each block.
+// history is what a shape's rows were after each block.
 type history map[uint64]map[int64]string
 
 // follower is a client of a shape that comes back behind its last event whenever its stream ends, and holds each event to
@@ -26,13 +26,13 @@ type follower struct {
 	path   string
 	filter string
 	stream *watching
-	rows   map[int64]string // as it has been told
+	rows   map[int64]string // from the events
 	seq    uint64           // the change they are of
 	id     string
 	seeds  int
 }
 
-// open goes on behind the last event, or a cursor given.
+// open continues after the last event, or a given cursor.
 func (f *follower) open() error {
 	path, headers := f.path+"/changes?"+f.filter, []string(nil)
 	if f.id != "" {
@@ -114,7 +114,7 @@ type watchStory struct {
 	seq       uint64
 	histories map[string]history // by filter
 	followers []*follower
-	cursors   map[*follower][]follower // as they were behind each event
+	cursors   map[*follower][]follower // as they were after each event
 	more      bool                     // the collection has a field more
 }
 
@@ -180,7 +180,7 @@ func (s *watchStory) catchUp(f *follower) {
 			s.t.Fatal(err)
 		}
 	}
-	// What does not concern the shape is told by nothing: the rows are as they were then.
+	// A change that does not concern the shape has no event: the rows are as they were then.
 	for !maps.Equal(f.rows, h[s.seq]) || f.seeds == 0 {
 		before := f.seq
 		switch err := f.one(h); {
@@ -300,7 +300,7 @@ func TestAMoveThatMissesNothingIsResumedWithoutASeed(t *testing.T) {
 	r.query("x", "create collection other (n int)")
 	w := r.watch("/t/x/c/changes")
 	w.next()
-	r.query("x", "put other {n: 1}") // of which the stream tells nothing but the cursor
+	r.query("x", "put other {n: 1}") // of which the stream sends only the cursor
 	r.wantAdmin(200, "POST", "tenants/x/freeze", "")
 	image := r.wantAdmin(200, "GET", "tenants/x/file", "").body
 	r.wantAdmin(204, "DELETE", "tenants/x", "")

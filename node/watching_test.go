@@ -43,7 +43,7 @@ type watching struct {
 	body   io.ReadCloser
 	in     *bufio.Reader
 	id     string           // the last one, of an event or without one
-	rows   map[int64]string // as the events tell
+	rows   map[int64]string // from the events
 	beats  int              // comment lines
 }
 
@@ -153,7 +153,7 @@ func (w *watching) next() *liveEvent {
 	return e
 }
 
-// expect wants the next events to be these.
+// expect checks that the next events are these.
 func (w *watching) expect(want ...string) {
 	w.t.Helper()
 	for _, one := range want {
@@ -163,7 +163,7 @@ func (w *watching) expect(want ...string) {
 	}
 }
 
-// expectEnd wants the stream to end in order behind an error.
+// expectEnd checks that the stream ends in order after an error.
 func (w *watching) expectEnd(message string) {
 	w.t.Helper()
 	if got := w.next(); got.name != "error" || !strings.Contains(got.Error, message) {
@@ -174,7 +174,7 @@ func (w *watching) expectEnd(message string) {
 	}
 }
 
-// same compares what the stream told with what a GET of the shape answers.
+// same compares the rows from the stream with those that a GET of the shape returns.
 func (w *watching) same(r *running, path string) {
 	w.t.Helper()
 	var rows []json.RawMessage
@@ -186,7 +186,7 @@ func (w *watching) same(r *running, path string) {
 		w.t.Fatal(err)
 	}
 	if !maps.Equal(w.rows, there.rows) {
-		w.t.Errorf("%s is told as\n%v\nand is\n%v", path, w.rows, there.rows)
+		w.t.Errorf("%s has by its events\n%v\nand by a GET\n%v", path, w.rows, there.rows)
 	}
 }
 

@@ -124,7 +124,7 @@ func (c *crew) acknowledge(jobs []leased, owner string) {
 	defer c.mu.Unlock()
 	for i, result := range answer.Results {
 		if result.Affected == 0 {
-			continue // the lease ran out, and somebody else has it
+			continue // the lease ran out, and another worker has the job
 		}
 		if c.done[jobs[i].Name] {
 			c.wrong = append(c.wrong, jobs[i].Name+" is done twice")

@@ -82,7 +82,7 @@ func TestAnAnswerWaitsForItsClientInABoundedMemory(t *testing.T) {
 	}
 }
 
-func TestALongAnswerThatBreaksOffGoesAgainOnlyWhileNothingWasSentOn(t *testing.T) {
+func TestALongAnswerThatBreaksOffIsRetriedOnlyBeforeAnythingWasForwarded(t *testing.T) {
 	text := ok(numbered(3 * mib))
 	for _, c := range []struct {
 		says  string
@@ -133,7 +133,7 @@ func TestALongAnswerToAConnectionThatClosesLosesItsHops(t *testing.T) {
 }
 
 // A body of 60 MB is announced and not a byte of it sent.
-func TestWhatTheRouterRefusesByTheHeadIsAnsweredBeforeTheBodyComes(t *testing.T) {
+func TestARequestRefusedByItsHeadIsAnsweredBeforeTheBodyArrives(t *testing.T) {
 	rt := start(t, Config{Token: "s3cret"})
 	for request, want := range map[string]string{
 		"PUT /_shard/nodes/n1 HTTP/1.1\r\n":                                            "401",

@@ -22,7 +22,7 @@ func (r *running) call(method, path, body string) (status int, answer string) {
 	return status, answer
 }
 
-// must is call where only one status will do.
+// must is call that fails the test unless the answer has the status.
 func (r *running) must(method, path, body string, want int) string {
 	r.t.Helper()
 	status, answer := r.call(method, path, body)

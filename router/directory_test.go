@@ -11,7 +11,7 @@ import (
 
 // A router that was killed has written a change and not synced it. The next one reads it and acts on it, and then the
 // power goes.
-func TestWhatADirectoryIsReadToSayIsOnDisk(t *testing.T) {
+func TestRowsOfADirectoryAreOnDiskBeforeTheyAreUsed(t *testing.T) {
 	begin := func(fs *crashfs.FS) *directory {
 		d, err := openDirectory(fs, "shard.fenec", engine.Options{}, func(name, _, _ string) (*node, error) { return &node{name: name}, nil })
 		if err != nil {

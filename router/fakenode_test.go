@@ -28,7 +28,7 @@ type fakeNode struct {
 	run     int            // how often it was started
 	changes map[string]int // admin changes of each name in this run
 	tenants map[string]*fakeTenant
-	disk    int64 // what it says beside its tenants
+	disk    int64 // bytes that it reports in addition to its tenants
 	calls   []string
 	held    []*http.Request // those that come late
 }
@@ -137,7 +137,7 @@ func (n *fakeNode) handle(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case t == nil:
 		w.Header().Set("Fenec-Tenant", "absent")
-		refuseWith(w, 404, "there is no tenant "+parts[2])
+		refuseWith(w, 404, "no tenant "+parts[2])
 	case r.Method == "GET":
 		json.NewEncoder(w).Encode(t.Values)
 	case !t.writable():
@@ -210,7 +210,7 @@ func (n *fakeNode) tenantAdmin(w http.ResponseWriter, r *http.Request, what, nam
 		return
 	}
 	if t == nil && what != "PUT" && what != "PUT file" && what != "POST revision" {
-		refuseWith(w, 404, "there is no tenant "+name)
+		refuseWith(w, 404, "no tenant "+name)
 		return
 	}
 	var asked struct{ Token string }
@@ -275,14 +275,14 @@ func (t *fakeTenant) install(image []byte) bool {
 	return json.Unmarshal(image[sha256.Size:], &t.Values) == nil
 }
 
-// give puts a tenant on the node behind the router's back.
+// give puts a tenant on the node without the router.
 func (n *fakeNode) give(name string, t *fakeTenant) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.tenants[name] = t
 }
 
-// copyOf is a copy of what the node has of a tenant, nil where it has nothing.
+// copyOf returns a copy of the node's tenant, nil if it has none.
 func (n *fakeNode) copyOf(name string) *fakeTenant {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -329,7 +329,7 @@ func cluster(t testing.TB, c Config, nodes int) (*running, []*fakeNode) {
 	return rt, list
 }
 
-// unused is an address on which nobody listens.
+// unused returns an address without a listener.
 func unused(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -14,7 +14,7 @@ func answering(text string) func(*scripted) {
 	return func(c *scripted) { c.say(text) }
 }
 
-func TestARequestGoesOnByteForByte(t *testing.T) {
+func TestARequestIsForwardedByteForByte(t *testing.T) {
 	cases := []struct{ name, sent, got string }{
 		{
 			"headers keep their order, case and bytes",
@@ -64,7 +64,7 @@ func TestARequestGoesOnByteForByte(t *testing.T) {
 	}
 }
 
-func TestABodyGoesOnWithItsLength(t *testing.T) {
+func TestABodyIsForwardedWithItsLength(t *testing.T) {
 	big := strings.Repeat("0123456789abcdef", 100<<10/16)
 	cases := []struct{ name, sent, line, body string }{
 		{"one with a length", "Content-Length: 5\r\n\r\nhello", "Content-Length: 5", "hello"},
@@ -92,7 +92,7 @@ func TestABodyGoesOnWithItsLength(t *testing.T) {
 	}
 }
 
-func TestARequestMayComeInAnyPieces(t *testing.T) {
+func TestARequestMayArriveInAnyPieces(t *testing.T) {
 	rt, node := routed(t, Config{}, answering(ok("yes")))
 	text := "POST /t/acme/c HTTP/1.1\r\nHost: x\r\nX-Request-Id: 7\r\nContent-Length: 5\r\n\r\nhello"
 	conn := dial(t, rt.addr)
@@ -117,7 +117,7 @@ func TestARequestMayComeInAnyPieces(t *testing.T) {
 	}
 }
 
-func TestAnAnswerMayComeInAnyPieces(t *testing.T) {
+func TestAnAnswerMayArriveInAnyPieces(t *testing.T) {
 	text := answerText("200 OK", "X-A: 1\r\nx-b:2\r\n", "hello")
 	cut := make(chan int, 1)
 	rt, _ := routed(t, Config{}, func(c *scripted) {
@@ -152,7 +152,7 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	}
 }
 
-func TestAnAnswerComesBackLessItsHops(t *testing.T) {
+func TestAnAnswerIsReturnedWithoutItsHops(t *testing.T) {
 	cases := []struct{ name, method, answer, got string }{
 		{"whole", "GET", answerText("201 Created", "X-A:1\r\nFenec-Seq: 7\r\n", "body"), answerText("201 Created", "X-A:1\r\nFenec-Seq: 7\r\n", "body")},
 		{
@@ -173,7 +173,7 @@ func TestAnAnswerComesBackLessItsHops(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			rt, node := routed(t, Config{}, answering(c.answer))
 			conn := dial(t, rt.addr)
-			for range 3 { // the connections on both sides are kept and in step
+			for range 3 { // the connections on both sides are reused and in step
 				io.WriteString(conn, c.method+" /t/acme/c HTTP/1.1\r\nHost: x\r\n\r\n")
 				got := make([]byte, len(c.got))
 				if _, err := io.ReadFull(conn, got); err != nil || string(got) != c.got {
@@ -187,7 +187,7 @@ func TestAnAnswerComesBackLessItsHops(t *testing.T) {
 	}
 }
 
-func TestALargeAnswerComesBackWhole(t *testing.T) {
+func TestALargeAnswerIsReturnedWhole(t *testing.T) {
 	for _, size := range []int{4 << 10, 33 << 10, 64 << 10, 5 << 20} {
 		body := strings.Repeat("x", size-1) + "!"
 		rt, _ := routed(t, Config{}, answering(ok(body)))
@@ -229,7 +229,7 @@ func TestTheRouterAnswersExpectItself(t *testing.T) {
 	})
 }
 
-func TestWhatTheRouterRefusesNeverReachesANode(t *testing.T) {
+func TestARefusedRequestNeverReachesANode(t *testing.T) {
 	rt, node := routed(t, Config{}, answering(ok("yes")))
 	cases := []struct {
 		name, request string
@@ -286,7 +286,7 @@ func TestAClientThatHalfClosesGetsItsAnswer(t *testing.T) {
 	}
 }
 
-func TestAClientThatLeavesEndsItsRequestAtTheNode(t *testing.T) {
+func TestADisconnectedClientEndsItsRequestAtTheNode(t *testing.T) {
 	ended := make(chan struct{})
 	rt, _ := routed(t, Config{}, func(c *scripted) {
 		if c.req.Method == "GET" {
@@ -313,8 +313,8 @@ func TestAnHTTP10ClientIsAnsweredAndClosed(t *testing.T) {
 	}
 }
 
-// A stream that a node writes as it goes reaches the client as it goes.
-func TestAnAnswerWithoutALengthIsCopiedAsItComes(t *testing.T) {
+// Each part of a stream reaches the client as soon as the node writes it.
+func TestAnAnswerWithoutALengthIsCopiedAsItArrives(t *testing.T) {
 	next := make(chan string)
 	rt, node := routed(t, Config{}, func(c *scripted) {
 		c.say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\n\r\n")

@@ -39,7 +39,7 @@ func (w *witness) take() []string {
 // Every operation of an operator, with room for so many bytes in the directory: where the first of its changes does not
 // fit it is answered 507 and nothing was asked of a node, and wherever it ends, a router that starts once there is room
 // finds every tenant whole.
-func TestWhatCannotBeRecordedIsNotBegun(t *testing.T) {
+func TestAnOperationThatCannotBeRecordedDoesNotStart(t *testing.T) {
 	for _, c := range []struct {
 		name, method, path, body string
 		status                   int
@@ -65,7 +65,7 @@ func TestWhatCannotBeRecordedIsNotBegun(t *testing.T) {
 					rt.must("POST", "/t/"+name+"/c", "first", 200)
 				}
 				rt = interruptMove(t, rt, nodes, fs)
-				paid(t, rt)
+				repairedAll(t, rt)
 				seen := &witness{}
 				for _, n := range nodes {
 					n.cutting(seen.see)
@@ -95,7 +95,7 @@ func TestWhatCannotBeRecordedIsNotBegun(t *testing.T) {
 				}
 				rt.stop()
 				rt = start(t, Config{FS: fs})
-				paid(t, rt)
+				repairedAll(t, rt)
 				if failed && done && rt.tenants()["new"] == "" && c.name == "a create" {
 					t.Error("a tenant that was created is gone")
 				}

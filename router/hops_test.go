@@ -13,7 +13,7 @@ import (
 	"fenec/internal/http1"
 )
 
-// kept is what of a head goes on, by way of the parser the router uses.
+// kept returns the forwarded part of a head, by the parser that the router uses.
 func kept(t *testing.T, head string) (lines string, ok bool) {
 	t.Helper()
 	text := "HTTP/1.1 204 No Content\r\n" + head + "\r\n"
@@ -78,7 +78,7 @@ func FuzzKeptHeaders(f *testing.F) {
 	})
 }
 
-// FuzzWaits: whatever a client says, the wait is between nothing and the bound.
+// FuzzWaits: whatever a client sends, the wait is between zero and the bound.
 func FuzzWaits(f *testing.F) {
 	for _, seed := range []string{"", "0", "250", "5s", "-1", "-5s", "9999999999999", "1h", "x", "1e3"} {
 		f.Add(seed)

@@ -142,16 +142,16 @@ func (p *post) deliver() {
 var stages = map[string]func(p *post){
 	"the router is restarted": func(p *post) {
 		p.restart()
-		paid(p.t, p.rt)
+		repairedAll(p.t, p.rt)
 	},
 	"the nodes are restarted": func(p *post) {
 		for _, n := range p.nodes {
 			n.restart()
 		}
 	},
-	"what was owed is paid": func(p *post) { paid(p.t, p.rt) },
-	"it is moved on":        func(p *post) { p.move(p.other()) },
-	"it is moved back":      func(p *post) { p.move(p.other()) },
+	"pending repairs are done": func(p *post) { repairedAll(p.t, p.rt) },
+	"it is moved on":           func(p *post) { p.move(p.other()) },
+	"it is moved back":         func(p *post) { p.move(p.other()) },
 	"it is moved to where it is": func(p *post) {
 		p.move(p.on())
 	},
@@ -217,10 +217,10 @@ func TestALateRequestChangesNothing(t *testing.T) {
 	}{
 		{"a move", made, moveTo("n2"), 5, []string{
 			"the router is restarted, it is written to, it is moved on, it is written to, it is moved back, it is written to",
-			"what was owed is paid, it is moved on, it is moved back, its operator froze and thawed it, it is written to",
+			"pending repairs are done, it is moved on, it is moved back, its operator froze and thawed it, it is written to",
 			"it is moved to where it is, it is written to, the nodes are restarted, it is written to",
 			"the nodes are restarted, the router is restarted, it is written to",
-			"what was owed is paid, it is deleted, it is created again, it is written to",
+			"pending repairs are done, it is deleted, it is created again, it is written to",
 			"it is moved on, the router is restarted, it is moved back, the nodes are restarted, it is written to",
 		}},
 		{"a move after one that failed", interrupted, moveTo("n2"), 5, []string{
@@ -251,10 +251,10 @@ func TestALateRequestChangesNothing(t *testing.T) {
 			"it is deleted, it is created again, it is written to",
 			"the router is restarted, it is deleted, it is created again, it is written to",
 			"the nodes are restarted, it is deleted, it is created again, it is written to, it is moved on, it is moved back",
-			"what was owed is paid, it is created again, it is written to, it is moved on, it is moved back, it is written to",
+			"pending repairs are done, it is created again, it is written to, it is moved on, it is moved back, it is written to",
 		}},
 		{"a create", func(p *post) {}, func(p *post) { p.rt.call("PUT", "/_shard/tenants/acme", `{"node":"n2"}`) }, 1, []string{
-			"what was owed is paid, it is created again, it is written to, it is moved on, it is written to, it is moved back",
+			"pending repairs are done, it is created again, it is written to, it is moved on, it is written to, it is moved back",
 			"the router is restarted, it is created again, it is written to",
 			"it is created again, it is written to, it is deleted, it is created again, it is written to",
 		}},
@@ -308,7 +308,7 @@ func (p *post) play(names []string, after int) {
 			p.deliver()
 		}
 	}
-	p.stage("what was owed is paid")
+	p.stage("pending repairs are done")
 	p.write()
 	p.stage("the router is restarted")
 	p.write()
@@ -325,7 +325,7 @@ func TestStoriesWithLateRequests(t *testing.T) {
 	acts := []string{
 		"it is moved on", "it is moved on", "it is moved to where it is", "it is deleted", "it is created again",
 		"it is written to", "its operator froze and thawed it", "the router is restarted", "the nodes are restarted",
-		"what was owed is paid",
+		"pending repairs are done",
 	}
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -375,7 +375,7 @@ func (p *post) attempt(act string) {
 		}
 	case "the router is restarted":
 		p.restart() // and what it owes is not waited for
-	case "what was owed is paid":
+	case "pending repairs are done":
 		p.rt.repairer.wake()
 	default:
 		p.stage(act)

@@ -29,7 +29,7 @@ func leftBehind(t *testing.T) (*running, []*fakeNode) {
 }
 
 // A node is recorded again under the address of the one that has the tenant, whose operator has frozen it for a backup:
-// it is not what the move has left behind.
+// it is not the leftover of the move.
 func TestALiveCopyIsNotTakenForALeftover(t *testing.T) {
 	for name, body := range map[string]string{
 		"frozen under a token":    `{"token":"backup"}`,
@@ -52,7 +52,7 @@ func TestALiveCopyIsNotTakenForALeftover(t *testing.T) {
 			}
 			was := nodes[1].copyOf("acme")
 			rt.must("PUT", "/_shard/nodes/n1", `{"addr":"`+nodes[1].addr()+`","token":"n2-token"}`, 200)
-			paid(t, rt)
+			repairedAll(t, rt)
 			now := nodes[1].copyOf("acme")
 			if now == nil {
 				t.Fatal("it is gone")
@@ -69,7 +69,7 @@ func TestALiveCopyIsNotTakenForALeftover(t *testing.T) {
 }
 
 // So it is for the trace of a create that did not end: the tenant has been made elsewhere since, and takes writes.
-func TestALiveCopyIsNotTakenForTheTraceOfACreate(t *testing.T) {
+func TestALiveCopyIsNotTakenForAnAbandonedCreate(t *testing.T) {
 	rt, nodes := cluster(t, Config{FS: crashfs.New(1)}, 2)
 	nodes[0].cutting(func(_ *fakeNode, r *http.Request) verdict {
 		if r.Method == "PUT" {
@@ -81,12 +81,12 @@ func TestALiveCopyIsNotTakenForTheTraceOfACreate(t *testing.T) {
 	nodes[0].cutting(func(*fakeNode, *http.Request) verdict { return before })
 	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n2"}`, 201)
 	rt.must("PUT", "/_shard/nodes/n1", `{"addr":"`+nodes[1].addr()+`","token":"n2-token"}`, 200)
-	paid(t, rt)
+	repairedAll(t, rt)
 	rt.must("POST", "/t/acme/c", "first", 200)
 }
 
-// What a node shows in the place of what was left behind is somebody's doing, and stays.
-func TestWhatIsNotALeftoverStays(t *testing.T) {
+// A copy that a node has instead of the leftover was made by an operator, and is kept.
+func TestACopyThatIsNotALeftoverIsKept(t *testing.T) {
 	for name, copy := range map[string]*fakeTenant{
 		"frozen by its operator":                       {Values: []string{"precious"}, frozen: true, token: "backup"},
 		"frozen by its operator without a token":       {Values: []string{"precious"}, frozen: true},
@@ -101,7 +101,7 @@ func TestWhatIsNotALeftoverStays(t *testing.T) {
 			nodes[0].give("acme", copy)
 			nodes[0].cutting(nil)
 			rt.record(nodes[0])
-			paid(t, rt)
+			repairedAll(t, rt)
 			if nodes[0].copyOf("acme") == nil {
 				t.Error("it is gone")
 			}
@@ -118,7 +118,7 @@ func TestWhatIsNotALeftoverStays(t *testing.T) {
 }
 
 // A tenant that its operator has frozen is not moved: what was not the router's to freeze is not its to thaw.
-func TestATenantFrozenByItsOperatorStaysSo(t *testing.T) {
+func TestATenantFrozenByItsOperatorStaysFrozen(t *testing.T) {
 	rt, nodes := cluster(t, Config{}, 2)
 	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
 	rt.must("POST", "/t/acme/c", "first", 200)
@@ -137,7 +137,7 @@ func TestATenantFrozenByItsOperatorStaysSo(t *testing.T) {
 	rt.must("POST", "/_shard/tenants/acme/move", `{"to":"n2"}`, 200)
 }
 
-// A node that says nothing of a revision is one of an older version, or has lost its admin token: it shows nothing.
+// A node without a revision in its answer is of an older version, or has lost its admin token.
 func TestANodeThatShowsNoRevisionIsAskedToChangeNothing(t *testing.T) {
 	rt, nodes := cluster(t, Config{}, 2)
 	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
@@ -165,10 +165,10 @@ func TestANodeThatShowsNoRevisionIsAskedToChangeNothing(t *testing.T) {
 	}
 }
 
-// paid waits until nothing is owed, without the pauses between the rounds of repair.
-func paid(t *testing.T, rt *running) {
+// repairedAll waits until no repair is pending, without the pauses between the rounds of repair.
+func repairedAll(t *testing.T, rt *running) {
 	t.Helper()
-	eventually(t, "nothing is owed", func() bool {
+	eventually(t, "no repair is pending", func() bool {
 		rt.repairer.wake()
 		return rt.repairer.pending() == 0
 	})

@@ -15,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-func TestAMoveTellsWhatItDid(t *testing.T) {
+func TestAMoveReportsWhatItDid(t *testing.T) {
 	rt, nodes := cluster(t, Config{}, 2)
 	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
 	rt.must("POST", "/t/acme/c", "first", 200)
@@ -69,7 +69,7 @@ func hold(n *fakeNode, what string) (reached, release chan struct{}) {
 	return reached, release
 }
 
-func TestATenantsOperationsDoNotMeet(t *testing.T) {
+func TestATenantsOperationsAreSerialized(t *testing.T) {
 	rt, nodes := cluster(t, Config{}, 2)
 	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
 	reached, release := hold(nodes[1], "PUT /_admin/tenants/acme/file")
@@ -106,7 +106,7 @@ func TestATenantsOperationsDoNotMeet(t *testing.T) {
 	}
 }
 
-// A move's client may leave: the move goes on.
+// A move continues if its client disconnects.
 func TestAMoveOutlivesItsClient(t *testing.T) {
 	rt, nodes := cluster(t, Config{}, 2)
 	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
@@ -122,8 +122,8 @@ func TestAMoveOutlivesItsClient(t *testing.T) {
 
 func TestAFreezeThatDidNotLastEndsTheMove(t *testing.T) {
 	meddle := map[string]func(n *fakeNode){
-		"somebody thawed it":             func(n *fakeNode) { n.tenants["acme"].frozen = false },
-		"somebody else froze it":         func(n *fakeNode) { n.tenants["acme"].token = "other" },
+		"an operator thawed it":          func(n *fakeNode) { n.tenants["acme"].frozen = false },
+		"an operator froze it":           func(n *fakeNode) { n.tenants["acme"].token = "other" },
 		"it was thawed, written, frozen": func(n *fakeNode) { n.tenants["acme"].Values = append(n.tenants["acme"].Values, "late") },
 		"it is gone":                     func(n *fakeNode) { delete(n.tenants, "acme") },
 	}
@@ -142,7 +142,7 @@ func TestAFreezeThatDidNotLastEndsTheMove(t *testing.T) {
 			if body := rt.must("POST", "/_shard/tenants/acme/move", `{"to":"n2"}`, 409); !strings.Contains(body, "did not stay frozen") {
 				t.Errorf("says %s", body)
 			}
-			eventually(t, "nothing is owed", func() bool { return rt.repairer.pending() == 0 })
+			eventually(t, "no repair is pending", func() bool { return rt.repairer.pending() == 0 })
 			// Where the source is gone the copy stays: it may be all that is left.
 			stays := name == "it is gone"
 			if there := nodes[1].copyOf("acme") != nil; there != stays {
@@ -178,7 +178,7 @@ func TestADamagedImageEndsTheMove(t *testing.T) {
 	}
 }
 
-func TestTwoNamesOfOneNodeAreNoMove(t *testing.T) {
+func TestAMoveBetweenTwoNamesOfOneNodeIsRefused(t *testing.T) {
 	n := newFakeNode(t, "n1")
 	rt := start(t, Config{})
 	rt.record(n)
@@ -196,7 +196,7 @@ func TestTwoNamesOfOneNodeAreNoMove(t *testing.T) {
 	}
 }
 
-func TestAFileOnTheTargetThatNobodyKnowsStops(t *testing.T) {
+func TestAnUnknownFileOnTheTargetStopsTheMove(t *testing.T) {
 	rt, nodes := cluster(t, Config{}, 2)
 	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
 	nodes[1].give("acme", &fakeTenant{Values: []string{"precious"}})
@@ -205,14 +205,14 @@ func TestAFileOnTheTargetThatNobodyKnowsStops(t *testing.T) {
 		t.Error("the file is gone")
 	}
 	rt.must("POST", "/t/acme/c", "first", 200)
-	nodes[1].give("acme", &fakeTenant{Values: []string{"x"}, held: true}) // an image nobody put into service
+	nodes[1].give("acme", &fakeTenant{Values: []string{"x"}, held: true}) // an image that was not put into service
 	rt.must("POST", "/_shard/tenants/acme/move", `{"to":"n2"}`, 200)
 	if got := rt.must("GET", "/t/acme/c", "", 200); got != `["first"]`+"\n" {
 		t.Errorf("it holds %s", got)
 	}
 }
 
-func TestTheLogTellsAMoveFromOneThatFailed(t *testing.T) {
+func TestTheLogDistinguishesAMoveFromAFailedOne(t *testing.T) {
 	var log bytes.Buffer
 	rt, _ := cluster(t, Config{FS: crashfs.New(1), Log: zerolog.New(zerolog.SyncWriter(&log))}, 2)
 	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
@@ -237,8 +237,8 @@ func TestTheLogNamesTheRequestAsTheNodesLogDoes(t *testing.T) {
 	}
 }
 
-// The source goes away as its copy is to be deleted: the move is done, and the copy goes once the node is back.
-func TestACopyLeftBehindGoesLater(t *testing.T) {
+// The source stops before its copy is deleted: the move is done, and the copy is deleted once the node is back.
+func TestALeftoverIsDeletedLater(t *testing.T) {
 	fs := crashfs.New(1)
 	rt, nodes := cluster(t, Config{FS: fs}, 3)
 	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
@@ -267,17 +267,17 @@ func TestACopyLeftBehindGoesLater(t *testing.T) {
 	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 502) // it would be taken for the old one
 	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n3"}`, 201)
 	nodes[0].cutting(nil)
-	rt.record(nodes[0]) // the operator says that it is back
+	rt.record(nodes[0]) // the operator records it again
 	eventually(t, "the copy is gone", func() bool { return nodes[0].copyOf("acme") == nil })
-	eventually(t, "nothing is owed", func() bool { return rt.repairer.pending() == 0 })
+	eventually(t, "no repair is pending", func() bool { return rt.repairer.pending() == 0 })
 	rt.must("POST", "/_shard/tenants/acme/move", `{"to":"n1"}`, 200)
 	if got := rt.must("GET", "/t/acme/c", "", 200); got != "null\n" {
 		t.Errorf("the new tenant holds %s", got)
 	}
 }
 
-// A copy that takes writes is somebody's doing, and is never deleted behind their back.
-func TestACopySomebodyWritesToIsLeftAlone(t *testing.T) {
+// A copy that accepts writes was thawed by an operator, and the router never deletes it.
+func TestACopyThatAcceptsWritesIsKept(t *testing.T) {
 	rt, nodes := cluster(t, Config{}, 2)
 	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
 	rt.must("POST", "/t/acme/c", "first", 200)
@@ -308,7 +308,7 @@ func TestACopySomebodyWritesToIsLeftAlone(t *testing.T) {
 	nodes[0].mu.Unlock()
 	nodes[0].cutting(nil)
 	rt.record(nodes[0])
-	eventually(t, "nothing is owed", func() bool { return rt.repairer.pending() == 0 })
+	eventually(t, "no repair is pending", func() bool { return rt.repairer.pending() == 0 })
 	if nodes[0].copyOf("acme") == nil {
 		t.Error("it is gone")
 	}
@@ -463,7 +463,7 @@ func TestNothingIsPlacedOnANodeThatIsDrained(t *testing.T) {
 	}
 }
 
-func TestAStoppingRouterPutsItsMovesBack(t *testing.T) {
+func TestAStoppingRouterRollsItsMovesBack(t *testing.T) {
 	fs := crashfs.New(1)
 	rt, nodes := cluster(t, Config{FS: fs}, 2)
 	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
@@ -473,6 +473,6 @@ func TestAStoppingRouterPutsItsMovesBack(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, func() { close(release) })
 	rt.stop() // the move is given its time
 	rt = start(t, Config{FS: fs})
-	eventually(t, "nothing is owed", func() bool { return rt.repairer.pending() == 0 })
+	eventually(t, "no repair is pending", func() bool { return rt.repairer.pending() == 0 })
 	rt.must("POST", "/t/acme/c", "after", 200)
 }

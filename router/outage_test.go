@@ -29,7 +29,7 @@ type outage struct {
 	met   bool
 }
 
-// effect counts one and says what becomes of it.
+// effect counts an effect and returns what happens to it.
 func (o *outage) effect() verdict {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -102,7 +102,7 @@ func (w *world) boot() {
 		case v == pass:
 			return nil
 		case v == after && op == crashfs.Sync:
-			// It does its work and says it has failed.
+			// It does its work and answers that it has failed.
 			w.flushing.Store(true)
 			defer w.flushing.Store(false)
 			f, err := fs.OpenFile(strings.TrimSuffix(name, wal.SideSuffix), os.O_RDWR, 0) // made under that name
@@ -220,7 +220,7 @@ func (w *world) holds(kept map[string]bool) {
 		status, _ := w.rt.call("POST", "/t/acme/c", "and this")
 		return status == 200
 	})
-	eventually(w.t, "nothing is owed", func() bool { return w.rt.repairer.pending() == 0 })
+	eventually(w.t, "no repair is pending", func() bool { return w.rt.repairer.pending() == 0 })
 	node, _, _ := strings.Cut(w.rt.tenants()["acme"], " ")
 	for _, n := range w.nodes {
 		if n.name != node {

@@ -149,7 +149,7 @@ func TestACreateKilledAtAnyStep(t *testing.T) {
 	}
 }
 
-// Nobody runs it again: nothing of it stays behind on the node.
+// Without a retry of the create, nothing of it is left on the node.
 func TestACreateKilledAtAnyStepLeavesNothing(t *testing.T) {
 	everyOutage(t, false, cuts, func(t *testing.T, at int, how verdict) bool {
 		w := newWorld(t, uint64(at))
@@ -159,7 +159,7 @@ func TestACreateKilledAtAnyStepLeavesNothing(t *testing.T) {
 		if met {
 			w.restart()
 		}
-		eventually(t, "nothing is owed", func() bool { return w.rt.repairer.pending() == 0 })
+		eventually(t, "no repair is pending", func() bool { return w.rt.repairer.pending() == 0 })
 		if known, there := w.rt.tenants()["acme"] != "", w.nodes[0].copyOf("acme") != nil; known != there {
 			t.Errorf("in the directory: %v, on the node: %v", known, there)
 		}
@@ -192,7 +192,7 @@ func TestADeleteKilledAtAnyStep(t *testing.T) {
 }
 
 // The source is still frozen under the interrupted move's token as the tenant is moved again.
-func TestAMoveRunAgainBeforeItIsPutRight(t *testing.T) {
+func TestAMoveRunAgainBeforeItsRepair(t *testing.T) {
 	w := newWorld(t, 1)
 	w.rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
 	w.nodes[1].cutting(func(n *fakeNode, r *http.Request) verdict {

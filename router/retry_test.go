@@ -11,10 +11,10 @@ import (
 )
 
 // The retry rule, seen from the node: how often it got a request whose answer was lost.
-func TestARequestGoesAgainOnlyWhereItMay(t *testing.T) {
+func TestARequestIsRetriedOnlyIfItMayBe(t *testing.T) {
 	cases := []struct {
 		name, request string
-		sends         int // what the node sees where it never answers
+		sends         int // requests that the node gets if it never answers
 	}{
 		{"a GET goes again once", "GET /t/acme/c HTTP/1.1\r\nHost: x\r\n\r\n", 2},
 		{"a HEAD goes again once", "HEAD /t/acme/c HTTP/1.1\r\nHost: x\r\n\r\n", 2},
@@ -91,7 +91,7 @@ func TestAnAnswerCutAnywhereIsNoAnswer(t *testing.T) {
 	})
 }
 
-func TestAKeptConnectionTheNodeHasClosedIsLetGoOf(t *testing.T) {
+func TestAnIdleConnectionThatTheNodeHasClosedIsDropped(t *testing.T) {
 	closed := make(chan struct{}, 1)
 	rt, node := routed(t, Config{}, func(c *scripted) {
 		c.say(ok("yes"))
@@ -112,7 +112,7 @@ func TestAKeptConnectionTheNodeHasClosedIsLetGoOf(t *testing.T) {
 	}
 }
 
-// keptQuiet is how many kept connections to a node look alive.
+// keptQuiet returns how many idle connections to a node look alive.
 func (r *running) keptQuiet(node string) (n int) {
 	p := &r.dir.node(node).link.Load().pool
 	p.mu.Lock()
@@ -125,7 +125,7 @@ func (r *running) keptQuiet(node string) (n int) {
 	return n
 }
 
-func TestAConnectionThatSaysMoreThanItsAnswerIsNotKept(t *testing.T) {
+func TestAConnectionWithBytesAfterItsAnswerIsNotKept(t *testing.T) {
 	rt, node := routed(t, Config{}, func(c *scripted) { c.say(ok("yes") + "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nstolen") })
 	for range 5 {
 		got := raw(t, rt.addr, "GET /t/acme/c HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -138,7 +138,7 @@ func TestAConnectionThatSaysMoreThanItsAnswerIsNotKept(t *testing.T) {
 	}
 }
 
-func TestANodeThatIsNotThereIsA502(t *testing.T) {
+func TestAnUnreachableNodeIsA502(t *testing.T) {
 	rt, node := routed(t, Config{}, answering(ok("yes")))
 	node.close()
 	for _, method := range []string{"GET", "POST"} {
@@ -152,7 +152,7 @@ func TestANodeThatIsNotThereIsA502(t *testing.T) {
 	}
 }
 
-func TestANodeThatKeepsSilentIsA504AndIsNotAskedAgain(t *testing.T) {
+func TestASilentNodeIsA504WithoutARetry(t *testing.T) {
 	hold := make(chan struct{})
 	rt, node := routed(t, Config{UpstreamTimeout: 50 * time.Millisecond}, func(c *scripted) {
 		if c.req.Method == "POST" {
@@ -233,7 +233,7 @@ func TestAStoppingRouterEndsTheWaitsOfRequestsThatAskToBeHeld(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsNoHTTPIsA502AndIsNotAskedForAgain(t *testing.T) {
+func TestAnInvalidAnswerIsA502WithoutARetry(t *testing.T) {
 	for _, text := range []string{
 		"SSH-2.0-x\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx",
 		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
@@ -249,8 +249,8 @@ func TestAnAnswerThatIsNoHTTPIsA502AndIsNotAskedForAgain(t *testing.T) {
 	}
 }
 
-// A request that could not be sent whole was not run: it goes again, whatever it is.
-func TestARequestNotWhollySentGoesAgain(t *testing.T) {
+// A request that could not be sent whole was not run: it is sent again, whatever it is.
+func TestARequestThatWasNotSentWholeIsRetried(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

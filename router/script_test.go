@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// script is a node that answers requests byte by byte as a test tells it, and keeps what it was sent. Its /_admin/
+// script is a node that answers requests byte by byte under a test's control, and stores what it was sent. Its /_admin/
 // answers are those of an empty node.
 type script struct {
 	t        testing.TB
@@ -176,7 +176,7 @@ func readAll(t testing.TB, c net.Conn) string {
 	return string(all)
 }
 
-// exchangeOn sends a request on a connection that is kept, and reads one answer with a length.
+// exchangeOn sends a request on an open connection, and reads one answer with a length.
 func exchangeOn(t testing.TB, c net.Conn, in *bufio.Reader, text string) (*http.Response, string) {
 	t.Helper()
 	io.WriteString(c, text)

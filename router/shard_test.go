@@ -72,7 +72,7 @@ func TestNodesAreCheckedBeforeTheyAreRecorded(t *testing.T) {
 	}
 }
 
-func TestANodeLeavesOnceItHoldsNothing(t *testing.T) {
+func TestANodeIsRemovedOnlyIfItHoldsNothing(t *testing.T) {
 	rt, nodes := cluster(t, Config{}, 2)
 	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
 	if body := rt.must("DELETE", "/_shard/nodes/n1", "", 409); !strings.Contains(body, "holds 1 tenant:") {
@@ -134,17 +134,17 @@ func TestNoNodeToPlaceOn(t *testing.T) {
 	}
 }
 
-func TestAFileNobodyKnowsIsNotTakenOver(t *testing.T) {
+func TestAnUnknownFileIsNotTakenOver(t *testing.T) {
 	rt, nodes := cluster(t, Config{}, 1)
 	nodes[0].give("acme", &fakeTenant{Values: []string{"precious"}})
 	if body := rt.must("PUT", "/_shard/tenants/acme", "", 409); !strings.Contains(body, "the directory does not know") {
 		t.Errorf("says %s", body)
 	}
-	eventually(t, "nothing is owed", func() bool { return rt.repairer.pending() == 0 })
+	eventually(t, "no repair is pending", func() bool { return rt.repairer.pending() == 0 })
 	if got := nodes[0].copyOf("acme"); got == nil || len(got.Values) != 1 {
 		t.Fatal("the file is gone")
 	}
-	nodes[0].give("acme", &fakeTenant{}) // one that was never written to is nobody's
+	nodes[0].give("acme", &fakeTenant{}) // a file that was never written to may be replaced
 	rt.must("PUT", "/_shard/tenants/acme", "", 201)
 }
 
@@ -201,7 +201,7 @@ func TestRoutesOfLaterVersionsAreRefusedByName(t *testing.T) {
 	}
 }
 
-func TestMethodsAreNamedWhereAnotherIsMeant(t *testing.T) {
+func TestAWrongMethodIsAnsweredWithTheAllowedOnes(t *testing.T) {
 	rt := start(t, Config{})
 	for path, allow := range map[string]string{
 		"/_shard/nodes": "GET, HEAD, OPTIONS", "/_shard/tenants": "GET, HEAD, OPTIONS", "/_health": "GET, HEAD, OPTIONS",
@@ -218,7 +218,7 @@ func TestMethodsAreNamedWhereAnotherIsMeant(t *testing.T) {
 	rt.must("GET", "/_shard/elsewhere", "", 404)
 }
 
-func TestTheDirectoryComesBack(t *testing.T) {
+func TestTheDirectorySurvivesARestart(t *testing.T) {
 	fs := crashfs.New(1)
 	rt, nodes := cluster(t, Config{FS: fs}, 2)
 	for i := range 20 {

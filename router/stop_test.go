@@ -104,7 +104,7 @@ func TestAStoppingRouterWaitsForNoNode(t *testing.T) {
 				s.plan(0)
 				rt.stop()
 				rt = start(t, Config{FS: fs})
-				paid(t, rt)
+				repairedAll(t, rt)
 				for name := range rt.tenants() {
 					rt.must("POST", "/t/"+name+"/c", "after", 200)
 				}
@@ -130,7 +130,7 @@ func TestAStoppingRouterWaitsForNoNode(t *testing.T) {
 }
 
 // An operation that can be put back in the time that is left is.
-func TestAStoppingRouterPutsBackWhatItGivesUp(t *testing.T) {
+func TestAStoppingRouterRollsBackWhatItCancels(t *testing.T) {
 	fs, s := crashfs.New(1), &stuck{}
 	rt, nodes := cluster(t, Config{FS: fs, UpstreamTimeout: time.Minute}, 2)
 	nodes[1].cutting(func(n *fakeNode, r *http.Request) verdict {

@@ -42,7 +42,7 @@ func TestStreamsAreCountedApartFromConnections(t *testing.T) {
 		}
 		open = append(open, c)
 	}
-	for range 3 { // the connection of the refusal goes on
+	for range 3 { // the connection of the refusal is kept
 		_, resp := rt.listen()
 		body, _ := io.ReadAll(resp.Body)
 		if resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" || !strings.Contains(string(body), "live queries") {
@@ -84,8 +84,8 @@ func TestAStreamThatTheRouterRefusesEndsAtTheNode(t *testing.T) {
 	}
 }
 
-// What is kept to one node makes room for what another one is asked.
-func TestUnusedConnectionsToNodesMakeRoom(t *testing.T) {
+// Idle connections to one node are closed for requests to another.
+func TestIdleConnectionsToNodesMakeRoom(t *testing.T) {
 	const nodes = 12
 	rt := start(t, Config{MaxConnections: 4, MaxStreams: 4})
 	for i := range nodes {

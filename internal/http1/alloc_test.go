@@ -7,7 +7,7 @@ import (
 )
 
 // TestASmallRequestAllocatesNothing pins the loop: reading, parsing, answering
-// and writing a request on a kept connection take no memory.
+// and writing a request on an open connection allocate nothing.
 func TestASmallRequestAllocatesNothing(t *testing.T) {
 	body := []byte(strings.Repeat("x", 200))
 	addr := start(t, &Server{Handler: HandlerFunc(func(r *Request) Answer {

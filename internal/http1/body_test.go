@@ -39,7 +39,7 @@ func TestABodyOverTheHandlersLimitIs413AndTheClientReadsIt(t *testing.T) {
 	}
 }
 
-func TestABodyOfExactlyTheLimitIsTaken(t *testing.T) {
+func TestABodyOfExactlyTheLimitIsAccepted(t *testing.T) {
 	addr := start(t, &Server{Handler: limited})
 	full := strings.Repeat("x", 100)
 	for name, text := range map[string]string{
@@ -110,7 +110,7 @@ func TestBodiesOfAnySizeArriveWhole(t *testing.T) {
 	}
 }
 
-func TestAClientThatExpectsItIsToldToGoOn(t *testing.T) {
+func TestAClientThatExpectsItGetsA100Continue(t *testing.T) {
 	addr := start(t, &Server{Handler: limited})
 	const head = "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\n"
 

@@ -43,7 +43,7 @@ func TestABudgetIsNeverExceeded(t *testing.T) {
 	none.Give(1)
 }
 
-func TestThoseThatWaitForABudgetAreServedInTheirOrder(t *testing.T) {
+func TestWaitersOfABudgetAreServedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(8 * mib)
 		b.Take(6*mib, 0)
@@ -82,7 +82,7 @@ func TestThoseThatWaitForABudgetAreServedInTheirOrder(t *testing.T) {
 	})
 }
 
-func TestOneThatBecomesLargeDoesNotOvertakeThoseThatWait(t *testing.T) {
+func TestAHolderThatBecomesLargeDoesNotOvertakeWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(8 * mib)
 		b.Take(4*mib, 0)
@@ -120,7 +120,7 @@ func TestAWaitForABudgetEnds(t *testing.T) {
 		if b.Wait(mib, 0, time.Minute, done) || time.Since(began) != time.Second {
 			t.Errorf("given up it ended after %v", time.Since(began))
 		}
-		// One that gives up lets those behind it through.
+		// A waiter that gives up unblocks those after it.
 		b.Give(4 * mib)
 		got := make(chan bool, 1)
 		go b.Wait(8*mib, 0, time.Second, nil)
@@ -132,7 +132,7 @@ func TestAWaitForABudgetEnds(t *testing.T) {
 	})
 }
 
-// unfinished sends all but the end of a body, and does not wait for it to be taken.
+// unfinished sends a body without its end, and does not wait until it is read.
 func unfinished(c net.Conn, length int, head string) {
 	io.WriteString(c, "POST / HTTP/1.1\r\nHost: a\r\n"+head)
 	go io.Copy(c, io.LimitReader(zeros{}, int64(length)))
@@ -221,7 +221,7 @@ func TestABodyWaitsForRoomAndGivesItBack(t *testing.T) {
 	})
 }
 
-func TestABodyThatCameFastMayNotStandStill(t *testing.T) {
+func TestABodyThatArrivedFastMayNotStall(t *testing.T) {
 	bubble(t, &Server{Handler: digest}, func(t *testing.T, dial func() net.Conn) {
 		for name, head := range map[string]string{"with a length": "Content-Length: 60000000\r\n\r\n", "chunked": "Transfer-Encoding: chunked\r\n\r\n3938700\r\n"} {
 			c := dial()

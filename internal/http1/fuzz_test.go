@@ -22,7 +22,7 @@ func readerOf(b *body) io.Reader {
 	return bodyFunc(func(p []byte) (int, error) { return b.read(p, time.Time{}, 0) })
 }
 
-// textConn is a connection that brings some bytes and then ends.
+// textConn is a connection that returns some bytes and then ends.
 type textConn struct {
 	net.Conn
 	*bytes.Reader
@@ -264,7 +264,7 @@ func FuzzConversation(f *testing.F) {
 				t.Fatalf("an answer cannot be read: %v", err)
 			}
 			if _, err := io.Copy(io.Discard, resp.Body); err != nil && resp.Header.Get("Content-Length") != strconv.Itoa(0) {
-				// Answers to HEAD have no body; only a whole one goes on.
+				// Answers to HEAD have no body; only after a whole one the connection is reused.
 				return
 			}
 		}

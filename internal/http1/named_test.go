@@ -8,7 +8,7 @@ import (
 func TestWhatConnectionNamesIsNotTheRequests(t *testing.T) {
 	for _, tc := range []struct{ name, lines, want string }{
 		{"nothing named", "A: 1\r\nConnection: close\r\nB: 2\r\n", "A Connection B"},
-		{"one in any case, wherever it stands", "A: 1\r\nCONNECTION: b\r\nB: 2\r\nb: 3\r\nC: 4\r\n", "A CONNECTION C"},
+		{"one in any case, at any place", "A: 1\r\nCONNECTION: b\r\nB: 2\r\nb: 3\r\nC: 4\r\n", "A CONNECTION C"},
 		{"several in several lines", "Connection: a , ,b\r\nA: 1\r\nConnection:\tC\r\nB: 2\r\nC: 3\r\nD: 4\r\n", "Connection Connection D"},
 		{"Connection itself stays", "Connection: connection, a\r\nA: 1\r\n", "Connection"},
 		{"names that only Unicode holds equal stay", "Connection: \u212aey\r\nKey: 1\r\n", "Connection Key"},
@@ -41,7 +41,7 @@ func names(headers []Header) string {
 	return strings.Join(out, " ")
 }
 
-func TestARequestIDThatConnectionNamesIsNotTaken(t *testing.T) {
+func TestARequestIDThatConnectionNamesIsIgnored(t *testing.T) {
 	for lines, want := range map[string]string{
 		"X-Request-Id: one\r\n":                                              "one",
 		"X-Request-Id: a b\r\nX-Request-Id: two\r\n":                         "two",

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// await waits for a condition and fails the test where it never holds.
+// await waits for a condition and fails the test if it never holds.
 func await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !holds(); runtime.Gosched() {
@@ -79,11 +79,11 @@ func waiting(gone chan<- error) Handler {
 			runtime.Gosched()
 		}
 		gone <- ctx.Err()
-		return ErrorAnswer(500, "nobody reads this")
+		return ErrorAnswer(500, "no client reads this")
 	})
 }
 
-func TestAContextSeesItsClientGo(t *testing.T) {
+func TestAContextEndsWhenItsClientDisconnects(t *testing.T) {
 	for name, leave := range map[string]func(io.Closer, interface{ SetLinger(int) error }){
 		"by a reset": func(c io.Closer, l interface{ SetLinger(int) error }) { l.SetLinger(0); c.Close() },
 		"by a close": func(c io.Closer, l interface{ SetLinger(int) error }) { c.Close() },
@@ -100,7 +100,7 @@ func TestAContextSeesItsClientGo(t *testing.T) {
 	}
 }
 
-func TestAStreamsClientThatHalfClosesIsGone(t *testing.T) {
+func TestAStreamsClientThatHalfClosesHasDisconnected(t *testing.T) {
 	ended := make(chan error, 1)
 	addr := start(t, &Server{Handler: HandlerFunc(func(r *Request) Answer {
 		ctx := r.Context()

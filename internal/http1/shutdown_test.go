@@ -138,7 +138,7 @@ func TestConnectionsPastTheCapAre503(t *testing.T) {
 	}
 }
 
-// Of many more connections than are refused at a time each one is told, though the others stay.
+// Many more connections than are refused at a time are each answered 503, though the others stay open.
 func TestRefusedConnectionsMakeRoomForTheNext(t *testing.T) {
 	s := &Server{Handler: echo, MaxConnections: 1, Refusals: 2}
 	addr := start(t, s)
@@ -173,7 +173,7 @@ func TestARefusalOverTLSIsNotHeldUpByAHandshakeThatNeverEnds(t *testing.T) {
 	first := connect()
 	send(t, first, again)
 	receive(t, bufio.NewReader(first), "GET")
-	dial(t, addr) // and says nothing
+	dial(t, addr) // and sends nothing
 	c := connect()
 	began := time.Now()
 	send(t, c, again)

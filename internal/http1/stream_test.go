@@ -193,7 +193,7 @@ func TestAFlushedBlockArrivesAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheRequestsIdIsTakenOrMade(t *testing.T) {
+func TestTheRequestsIdIsKeptOrGenerated(t *testing.T) {
 	addr := start(t, &Server{Handler: HandlerFunc(func(r *Request) Answer {
 		return Answer{Status: 200, Body: append(r.Scratch(), r.ID...)}
 	})})

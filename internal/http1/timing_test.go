@@ -29,14 +29,14 @@ func bubble(t *testing.T, s *Server, test func(t *testing.T, dial func() net.Con
 	})
 }
 
-// endOf reads a connection to its end and says when that came.
+// endOf reads a connection to its end and returns when that was.
 func endOf(c net.Conn) (text string, took time.Duration) {
 	began := time.Now()
 	all, _ := io.ReadAll(c)
 	return string(all), time.Since(began)
 }
 
-func TestAConnectionThatIsSilentIsClosedWithoutAWord(t *testing.T) {
+func TestASilentConnectionIsClosedWithoutAnAnswer(t *testing.T) {
 	bubble(t, &Server{Handler: echo, IdleTimeout: 20 * time.Second}, func(t *testing.T, dial func() net.Conn) {
 		if text, took := endOf(dial()); text != "" || took != 20*time.Second {
 			t.Errorf("a new one: %q after %v", text, took)
@@ -78,7 +78,7 @@ func TestAHeadHasTenSecondsFromItsFirstByte(t *testing.T) {
 	})
 }
 
-func TestABodyThatStopsComingIs408(t *testing.T) {
+func TestAStalledBodyIs408(t *testing.T) {
 	for _, path := range []string{"/", "/stream"} {
 		bubble(t, &Server{Handler: digest}, func(t *testing.T, dial func() net.Conn) {
 			c := dial()
@@ -143,7 +143,7 @@ func TestAWriteLeavesNoDeadlineBehind(t *testing.T) {
 	}
 }
 
-func TestAClientThatTakesNothingIsLetGo(t *testing.T) {
+func TestAClientThatReadsNothingIsDisconnected(t *testing.T) {
 	for _, path := range []string{"/large", "/chunks", "/length"} {
 		bubble(t, &Server{Handler: anyStream}, func(t *testing.T, dial func() net.Conn) {
 			c := dial()

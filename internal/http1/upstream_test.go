@@ -134,7 +134,7 @@ func TestAnUpstreamReadsABodyOverTheLimitOfAMessageAsAStream(t *testing.T) {
 	}
 }
 
-func TestAnUpstreamLetsGoOfALargeBuffer(t *testing.T) {
+func TestAnUpstreamReleasesALargeBuffer(t *testing.T) {
 	u := dialUpstream(t, start(t, &Server{Handler: anyStream}))
 	for range 2 {
 		u.Send([]byte("GET /large HTTP/1.1\r\nHost: a\r\n\r\n"), nil)
@@ -207,7 +207,7 @@ func script(t *testing.T, text string, then func(c *net.TCPConn)) *Upstream {
 
 func untilClosed(c *net.TCPConn) { io.Copy(io.Discard, c) }
 
-func TestAnUpstreamPassesOverInterimAnswers(t *testing.T) {
+func TestAnUpstreamSkipsInterimAnswers(t *testing.T) {
 	u := script(t, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", untilClosed)
 	r, err := u.ReadHead("GET", soon())
 	if err != nil || r.Status != 200 {
@@ -269,7 +269,7 @@ func checkError(t *testing.T, what string, err error, status int) {
 	}
 }
 
-func TestAKeptUpstreamIsLookedAtBeforeItIsUsed(t *testing.T) {
+func TestAnIdleUpstreamIsCheckedBeforeUse(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "ok") }))
 	defer server.Close()
 	u := dialUpstream(t, server.Listener.Addr().String())

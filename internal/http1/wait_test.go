@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// live serves streams that write a line for each wake and end as their client is gone or they are told to.
+// live serves streams that write a line for each wake and end when their client disconnects or the test ends them.
 type live struct {
 	addr   string
 	opened chan *Writer
@@ -53,7 +53,7 @@ func line(t *testing.T, b *bufio.Reader, want string) {
 	}
 }
 
-func TestAWaitingStreamIsWokenAndSeesItsClientGo(t *testing.T) {
+func TestAWaitingStreamIsWokenAndSeesItsClientDisconnect(t *testing.T) {
 	for name, leave := range map[string]func(*net.TCPConn){
 		"by a reset":      func(c *net.TCPConn) { c.SetLinger(0); c.Close() },
 		"by a close":      func(c *net.TCPConn) { c.Close() },
@@ -74,7 +74,7 @@ func TestAWaitingStreamIsWokenAndSeesItsClientGo(t *testing.T) {
 				w.Wake()
 				line(t, b, "woken\n")
 			}
-			send(t, c, again+"and what is no request at all") // nobody reads that
+			send(t, c, again+"and what is no request at all") // the server does not read that
 			w.Wake()
 			line(t, b, "woken\n")
 			leave(c)

@@ -48,7 +48,7 @@ var ways = map[string]func(c net.Conn){
 	"by a close behind many requests": func(c net.Conn) { io.WriteString(c, strings.Repeat(again, 2000)); c.Close() },
 }
 
-func TestEveryLookAtAClientSeesItGo(t *testing.T) {
+func TestEveryCheckOfAClientSeesItDisconnect(t *testing.T) {
 	looks := map[string]func(r *Request) error{
 		"Done": func(r *Request) error { <-r.Context().Done(); return r.Context().Err() },
 		"Err": func(r *Request) error {
@@ -109,7 +109,7 @@ func TestEveryLookAtAClientSeesItGo(t *testing.T) {
 	})
 }
 
-func TestAClientThatHalfClosesIsUnsureAndThenThere(t *testing.T) {
+func TestAClientThatHalfClosesIsUnsureAndThenConnected(t *testing.T) {
 	both(t, func(t *testing.T, connect func(Handler) net.Conn) {
 		for name, half := range map[string]func(c net.Conn){
 			"half of the connection": func(c net.Conn) { c.(interface{ CloseWrite() error }).CloseWrite() },
@@ -150,7 +150,7 @@ func TestAClientThatHalfClosesIsUnsureAndThenThere(t *testing.T) {
 }
 
 // A client that takes nothing, acknowledgements of its system apart, is one of a network that drops everything.
-func TestAClientThatNeverAnswersIsGoneAfterAWhile(t *testing.T) {
+func TestAClientThatNeverAcknowledgesHasDisconnectedAfterAWhile(t *testing.T) {
 	c := newConn(&Server{}, memoryConn{})
 	p := &c.req.ctx
 	p.probed = time.Now().Add(-settleTime)
@@ -159,7 +159,7 @@ func TestAClientThatNeverAnswersIsGoneAfterAWhile(t *testing.T) {
 	}
 }
 
-func TestWhatComesWhileAClientIsWatchedIsServed(t *testing.T) {
+func TestARequestThatArrivesWhileAClientIsWatchedIsServed(t *testing.T) {
 	both(t, func(t *testing.T, connect func(Handler) net.Conn) {
 		watching := make(chan struct{})
 		c := connect(HandlerFunc(func(r *Request) Answer {
@@ -257,7 +257,7 @@ func TestAStreamOverTLSIsWokenAndEndsWithItsClient(t *testing.T) {
 				if len(chatter) > maxAhead && name == "by a goodbye" {
 					return // which is behind more than is read, and of which the socket says nothing
 				}
-				send(t, c, chatter) // nobody answers that
+				send(t, c, chatter) // the server does not answer that
 				w.Wake()
 				line(t, b, "woken\n")
 				leave(c)
