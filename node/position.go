@@ -91,7 +91,7 @@ func parseWait(what string, text []byte) (time.Duration, error) {
 	return min(d, maxWait), nil
 }
 
-// behind is a position that was not reached.
+// behind is the error for a position that was not reached.
 type behind struct {
 	seq     uint64 // the copy's last change
 	history string
@@ -112,8 +112,8 @@ func (c *call) behind(why string) error {
 		": change " + strconv.FormatUint(p.after, 10) + " of " + of + " " + why}
 }
 
-// await holds a read until the tenant has reached the request's position, with a change that is as durable as its writer was
-// told it is.
+// await holds a read until the tenant has reached the request's position, with a change that is as durable as its writer's
+// acknowledgement means.
 func (c *call) await() error {
 	p := &c.position
 	if !p.named {

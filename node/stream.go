@@ -43,7 +43,7 @@ type stream struct {
 	waiter feed.Waiter
 	ids    []int64
 	event  []byte   // to send; nil if there is none
-	held   *advance // to send once its changes are as durable as their writers were told; nil if there is none
+	held   *advance // to send once its changes are as durable as their acknowledgements mean; nil if there is none
 
 	account query.Account // of the event being made
 	room    room          // for it

@@ -96,7 +96,7 @@ func appendSchema(dst []byte, info engine.CollectionInfo, counts bool) []byte {
 	return append(dst, '}')
 }
 
-// appendDeclared appends a collation or index as a statement names it, or null where there is none.
+// appendDeclared appends a collation or index as a statement names it, or null if there is none.
 func appendDeclared(dst []byte, word string) []byte {
 	if word == "" {
 		return append(dst, "null"...)

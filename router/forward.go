@@ -233,7 +233,7 @@ func (ex *exchange) unreachable(n *node, err *lost) http1.Answer {
 		return a
 	}
 	if err.starved {
-		return http1.ErrorAnswerRetry(503, "the router has as many connections as it may have, send the request again", 1)
+		return http1.ErrorAnswerRetry(503, "the router has its maximum of connections: send the request again", 1)
 	}
 	if err.ending {
 		return http1.ErrorAnswerRetry(503, "the router is stopping, send the request again", 1)
