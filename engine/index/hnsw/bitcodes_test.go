@@ -105,6 +105,9 @@ func TestRecallByBits(t *testing.T) {
 		"mixed": {0.82, 0.77, 0.7}, "mixed clusters": {0.94, 0.94, 0.94}, "along one axis": {0.86, 0.85, 0.85},
 	} {
 		for i, dim := range []int{64, 128, 384} {
+			if underRace && i > 0 { // what is found is not up to the detector, and CI measures it without
+				break
+			}
 			for _, m := range metrics {
 				d, queries := drawn(1000, 30, kinds[kind](rand.New(rand.NewPCG(31, 7)), dim))
 				g := d.built(Options{Dim: dim, Metric: m, M: 8, EFConstruction: 40, Quant: vector.Bit}, 2)
@@ -133,7 +136,10 @@ func checkCodes(t *testing.T, g *Graph, d docs) {
 // TestAGraphThatGrowsIsRecentred: the first vectors say little of those that come, whose part of the centre is another.
 func TestAGraphThatGrowsIsRecentred(t *testing.T) {
 	const dim, first, all = 64, 10, 20_000
-	for _, m := range metrics {
+	for i, m := range metrics {
+		if underRace && i > 0 {
+			break
+		}
 		r := rand.New(rand.NewPCG(32, 7))
 		draw := kinds["clustered"](r, dim)
 		late, queries := drawn(all, 30, draw)
