@@ -97,13 +97,18 @@ func (c *cluster) placement() string {
 func (c *cluster) settled(on string) {
 	c.t.Helper()
 	var what string
+	defer func() {
+		if c.t.Failed() {
+			c.t.Logf("it is not settled: %s\n%s", what, c.router.Load().output())
+		}
+	}()
 	eventually(c.t, "the tenant is on "+on+" alone", func() bool {
 		what = c.placement()
 		if !strings.Contains(what, `"active"`) || !strings.Contains(what, fmt.Sprintf("%q", on)) {
 			return false
 		}
 		for name, node := range c.nodes {
-			what = must(c.t, 200, "GET", node.url()+"/_admin/tenants", "")
+			what = name + " has " + must(c.t, 200, "GET", node.url()+"/_admin/tenants", "")
 			if strings.Contains(what, "acme") != (name == on) {
 				return false
 			}
