@@ -16,8 +16,8 @@ const (
 	// joinedBody is the longest body that is copied after its head, so that both are sent in one write.
 	joinedBody = 32 << 10
 	// watchAfter is how long a node may take to answer before the waiting client is watched: quick answers do not pay for
-	// a watcher.
-	watchAfter = 5 * time.Millisecond
+	// a watcher. The read deadline of a busy connection fires this often.
+	watchAfter = 25 * time.Millisecond
 )
 
 // wire is a connection to a node with the buffers that the router reuses with it. One request at a time uses it.
