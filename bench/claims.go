@@ -311,7 +311,7 @@ func hold(port int) (*heldCrowd, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	for {
-		metrics, err := send("GET", "http://"+address(port)+"/_metrics", "", "")
+		metrics, err := send("GET", "http://"+address(port)+"/_metrics", adminToken, "")
 		if err != nil {
 			return c, err
 		}
