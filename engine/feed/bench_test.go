@@ -131,14 +131,3 @@ func BenchmarkOpen(b *testing.B) {
 	}
 	b.ReportMetric(100*(float64(with)/float64(without)-1), "%-added")
 }
-
-func TestAFeedAddsNoAllocationToAPut(t *testing.T) {
-	put := func(feed engine.Feed) float64 {
-		p := newPutter(t, t.TempDir()+"/t.fenec", feed)
-		p.put(t, 5000) // the statement is cached, and a segment begun
-		return testing.AllocsPerRun(1000, func() { p.put(t, 1) })
-	}
-	if without, with := put(nil), put(New(DefaultKeep)); with > without {
-		t.Errorf("a put allocates %.1f times with a feed and %.1f without", with, without)
-	}
-}
