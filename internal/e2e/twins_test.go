@@ -145,7 +145,7 @@ var twinRequests = []struct {
 	{"a client that speaks for a router", "GET /t/acme/books HTTP/1.1\r\nHost: a\r\nFenec-Router: 10.0.0.1 00\r\n\r\n", 200},
 	{"an upgrade", "GET /t/acme/books HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n", 200},
 	{"an expectation", "POST /t/acme/books HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 13\r\n\r\n{\"title\":\"a\"}", 201},
-	{"an expectation nobody knows", "POST /t/acme/books HTTP/1.1\r\nHost: a\r\nExpect: tea\r\nContent-Length: 2\r\n\r\n{}", 417},
+	{"an unknown expectation", "POST /t/acme/books HTTP/1.1\r\nHost: a\r\nExpect: tea\r\nContent-Length: 2\r\n\r\n{}", 417},
 	{"HTTP/1.0 without a Host", "GET /t/acme/books?limit=1 HTTP/1.0\r\n\r\n", 200},
 	{"HTTP/1.0 with chunks", "POST /t/acme/books HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
 	{"a body that ends early", "POST /t/acme/books HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n{}", 400},
