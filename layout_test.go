@@ -22,15 +22,15 @@ var mayImport = map[string][]string{
 		"fenec/internal/api", "fenec/internal/importer", "fenec/internal/tail", "fenec/internal/vfs",
 	},
 	"fenec/node": {
-		"fenec/claim", "fenec/engine/feed", "fenec/engine", "fenec/engine/query", "fenec/engine/query/syntax", "fenec/engine/doc", "fenec/engine/fail",
+		"fenec/engine/claim", "fenec/engine/feed", "fenec/engine", "fenec/engine/query", "fenec/engine/query/syntax", "fenec/engine/doc", "fenec/engine/fail",
 		"fenec/engine/wal", "fenec/internal/http1", "fenec/internal/vfs",
 	},
 	"fenec/router": {
 		"fenec/engine/feed", "fenec/engine", "fenec/engine/query", "fenec/engine/query/syntax", "fenec/engine/doc", "fenec/engine/fail",
 		"fenec/engine/wal", "fenec/internal/http1", "fenec/internal/vfs",
 	},
-	"fenec/claim":       {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/internal/vfs"},
-	"fenec/engine/feed": {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/engine/wal", "fenec/internal/vfs"},
+	"fenec/engine/claim": {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/internal/vfs"},
+	"fenec/engine/feed":  {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/engine/wal", "fenec/internal/vfs"},
 	"fenec/engine": {
 		"fenec/engine/query", "fenec/engine/query/syntax", "fenec/engine/index", "fenec/engine/index/hnsw", "fenec/engine/index/text", "fenec/engine/wal",
 		"fenec/engine/doc", "fenec/engine/collation", "fenec/engine/vector", "fenec/engine/fail", "fenec/internal/vfs",

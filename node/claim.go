@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"fenec/claim"
 	"fenec/engine"
+	"fenec/engine/claim"
 	"fenec/engine/fail"
 	"fenec/internal/http1"
 )

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
-	"fenec/claim"
 	"fenec/engine"
+	"fenec/engine/claim"
 	"fenec/engine/fail"
 	"fenec/engine/feed"
 	"fenec/internal/vfs"
