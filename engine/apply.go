@@ -30,7 +30,10 @@ func (db *DB) apply(o *operation, t *table, segment int, undo *undoLog) error {
 			t.take(id)
 			break
 		}
-		undo.changes = append(undo.changes, change{table: t, id: id, old: old, had: had})
+		if !had {
+			old = noDocument
+		}
+		undo.changes = append(undo.changes, change{t, id, old})
 		if !had && !t.servers {
 			undo.rows++
 		}
@@ -41,7 +44,7 @@ func (db *DB) apply(o *operation, t *table, segment int, undo *undoLog) error {
 	case opDelete:
 		id := int64(o.N)
 		if old, had := t.remove(id); had && undo != nil {
-			undo.changes = append(undo.changes, change{table: t, id: id, old: old, had: true})
+			undo.changes = append(undo.changes, change{t, id, old})
 			if !t.servers {
 				undo.rows--
 			}

@@ -88,11 +88,11 @@ func (db *DB) runAllLocked(ctx context.Context, now time.Time, parsed []*stateme
 		began := steady()
 		env := query.Env{Ctx: ctx, Params: sts[i].Params, Now: now, Account: account}
 		account.MostAnswer = max(1, MaxBatchAnswer-answers)
-		held := account.Held()
+		held := account.Held() - db.tx.memory.held // what the open block takes is counted apart
 		results[i], err = db.runLocked(s, &env, state, nil)
 		answers += len(results[i].Body)
 		if err == nil { // a short answer is not counted by its statement, and there may be many
-			err = account.Hold(int64(cap(results[i].Body))-(account.Held()-held), "answering")
+			err = account.Hold(int64(cap(results[i].Body))-(account.Held()-db.tx.memory.held-held), "answering")
 		}
 		db.ran(ctx, s, began, &results[i], err)
 		if err != nil {

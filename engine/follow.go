@@ -67,7 +67,7 @@ func (db *DB) stageBlock(data []byte) (ticket wal.Ticket, changes uint64, err er
 		return 0, 0, fail.New(fail.Conflict, "the block goes from change %d to %d, and this copy is at change %d", block.After()-changes, block.After(), db.seq)
 	}
 	x := &db.tx
-	x.begin(time.UnixMilli(block.At()), nil)
+	x.begin(time.UnixMilli(block.At()), nil, nil)
 	defer x.end()
 	x.append(data[recordHead:])
 	from, to := x.start+recordHead, x.start+len(data)

@@ -29,6 +29,7 @@ type tx struct {
 	changes        uint64
 	version        uint64 // of the schemas, before the block
 	undo           *undoLog
+	memory         blockMemory
 	asked          *table // the table last looked up by name
 
 	op      operation // the one being applied
@@ -41,14 +42,16 @@ type touch struct {
 	id    int64
 }
 
-// begin starts a block as of now. built is the index that its statement declares, if it was built before the block.
-func (x *tx) begin(now time.Time, built *building) {
+// begin starts a block as of now, whose memory is counted in account, which may be nil. built is the index that its
+// statement declares, if it was built before the block.
+func (x *tx) begin(now time.Time, account *query.Account, built *building) {
 	x.now = now
 	x.segment, x.start = x.db.memory.open()
 	x.changes = 0
 	x.version = x.db.version
 	x.undo = x.db.landing.empty()
 	x.built = built
+	x.memory.begin(account, x.db.memory.segments[x.segment])
 	var room [recordHead]byte
 	x.append(room[:])
 }
@@ -61,14 +64,15 @@ func (x *tx) append(b []byte) {
 	*s = append(*s, b...)
 }
 
-// end is deferred after begin. It undoes a block that has not landed because it was refused, has no changes or panicked,
-// and drops all references to it.
-func (x *tx) end() {
+// end is called after begin, whatever happens. It undoes a block that has not landed because it was refused, has no changes
+// or panicked, and drops all references to it. It returns how many bytes the account still counts for the block.
+func (x *tx) end() (held int64) {
 	if x.undo != nil {
 		x.rollback()
 	}
 	x.built, x.op.Schema, x.op.Doc = nil, nil, nil
 	x.forgetTouched()
+	return x.memory.end()
 }
 
 func (x *tx) rollback() {
@@ -121,10 +125,14 @@ func (x *tx) apply(t *table) error {
 	return x.db.apply(&x.op, t, x.segment, x.undo)
 }
 
-// fits fails if n more bytes would make the block larger than maxBlock.
+// fits fails if n more bytes would make the block larger than maxBlock, or if it takes more memory than it may.
 func (x *tx) fits(n int) error {
-	if len(x.record())+n > maxBlock {
+	size := len(x.record()) + n
+	if size > maxBlock {
 		return fail.New(fail.TooLarge, "the statement writes more than %d bytes at once", maxBlock)
+	}
+	if size > x.memory.recount {
+		return x.memory.count(x)
 	}
 	return nil
 }

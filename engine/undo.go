@@ -1,23 +1,27 @@
 package engine
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // undoLog records how to undo a block.
 type undoLog struct {
 	changes []change
+	schemas []func() // each undoes a schema change
 	nexts   []nextID
 	fork    func() // undoes the history that the block began; nil if it began none
 	rows    int64  // documents that the block adds, less those it deletes
 }
 
-// change is one change and the state before it.
+// change is one change and the state before it. A block may have millions, so it is kept small.
 type change struct {
-	table *table
+	table *table // nil for a schema change: id is its index in schemas
 	id    int64
-	old   uint64
-	had   bool
-	other func() // undoes a schema change
+	old   uint64 // the ref of the document, or noDocument
 }
+
+const noDocument = math.MaxUint64
 
 // nextID is the counter of ids of a table before the block moved it.
 type nextID struct {
@@ -39,12 +43,12 @@ func (u *undoLog) next(t *table) {
 func (u *undoLog) run() {
 	for _, c := range slices.Backward(u.changes) {
 		switch {
-		case c.other != nil:
-			c.other()
-		case c.had:
-			c.table.put(c.id, c.old)
-		default:
+		case c.table == nil:
+			u.schemas[c.id]()
+		case c.old == noDocument:
 			c.table.remove(c.id)
+		default:
+			c.table.put(c.id, c.old)
 		}
 	}
 	for _, n := range u.nexts {
@@ -58,13 +62,15 @@ func (u *undoLog) run() {
 // schema adds back, which undoes a schema change. It does nothing if u is nil.
 func (u *undoLog) schema(back func()) {
 	if u != nil {
-		u.changes = append(u.changes, change{other: back})
+		u.changes = append(u.changes, change{id: int64(len(u.schemas))})
+		u.schemas = append(u.schemas, back)
 	}
 }
 
 func (u *undoLog) reset() {
 	clear(u.changes)
+	clear(u.schemas)
 	clear(u.nexts)
 	u.fork, u.rows = nil, 0
-	u.changes, u.nexts = u.changes[:0], u.nexts[:0]
+	u.changes, u.schemas, u.nexts = u.changes[:0], u.schemas[:0], u.nexts[:0]
 }

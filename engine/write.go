@@ -34,6 +34,7 @@ type write struct {
 	dst        []byte
 	statements []Statement // of the batch
 
+	held    int64     // bytes of the block that the account of ctx counts
 	now     time.Time // when the write was admitted
 	result  Result    // of the single statement, or of own
 	results []Result  // of the batch
@@ -47,6 +48,10 @@ func (db *DB) write(w *write) (kept *Kept, err error) {
 		return kept, err
 	}
 	kept, ticket, err := db.stage(w)
+	defer func() { // what undoes the block is dropped once it is written
+		account := query.AccountOf(w.ctx)
+		account.Return(account.Held() - w.held)
+	}()
 	if err == nil {
 		err = db.durable(ticket)
 	}
@@ -68,8 +73,8 @@ func (db *DB) stage(w *write) (kept *Kept, ticket wal.Ticket, err error) {
 	if kept, err = db.admit(w); kept != nil || err != nil {
 		return kept, db.last, err
 	}
-	db.tx.begin(w.now, w.built)
-	defer db.tx.end()
+	db.tx.begin(w.now, query.AccountOf(w.ctx), w.built)
+	defer func() { w.held = db.tx.end() }()
 	if err = db.run(w); err != nil {
 		return nil, 0, err
 	}

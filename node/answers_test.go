@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fenec/engine/doc"
 	"fenec/internal/http1"
 	"fenec/internal/vfs/crashfs"
 )
@@ -171,9 +172,9 @@ func TestAClaimWaitsForRoomWithinItsTime(t *testing.T) {
 				answers := r.budget.answers
 				answers.Take(answers.Max(), 0)
 				began := time.Now()
-				time.AfterFunc(time.Second, func() { r.query("x", "set c {n: -1} where n > 3") })
+				time.AfterFunc(time.Second, func() { r.exec("x", "set c {n: -1} where n > 3") })
 				if c.others {
-					time.AfterFunc(2*time.Second, func() { r.query("x", "set c {n: 1} where n < 0") })
+					time.AfterFunc(2*time.Second, func() { r.exec("x", "set c {n: 1} where n < 0") })
 				}
 				time.AfterFunc(3*time.Second, func() { answers.Give(answers.Max()) })
 				got := r.want(200, "POST", "/t/x/query", `{"query": "set c {n: 9} where n < 0 returning n, s"}`, "Fenec-Wait", "4s")
@@ -217,6 +218,7 @@ func TestAPageOfChangesEndsWhereTheRoomDoes(t *testing.T) {
 		if strings.Join(got, "\n") != strings.Join(all, "\n") || pages < 3 {
 			t.Errorf("%d pages have %d changes, want %d", pages, len(got), len(all))
 		}
+		synctest.Wait()
 		if used := r.budget.answers.Used(); used != taken {
 			t.Errorf("%d bytes stay in use", used-taken)
 		}
@@ -232,7 +234,7 @@ func starved(t *testing.T, text string, test func(r *running, w *watching)) {
 		w.next()
 		answers := r.budget.answers
 		answers.Take(answers.Max(), 0)
-		r.want(201, "POST", "/t/x/c", fmt.Sprintf(`{"s": %q}`, text))
+		r.exec("x", "insert c {s: $1}", doc.TextValue([]byte(text)))
 		synctest.Wait()
 		test(r, w)
 		w.stop()
@@ -277,7 +279,11 @@ func TestAnEventOfManyRowsIsCountedOnce(t *testing.T) {
 		w := r.watch("/t/x/c/changes")
 		w.next()
 		row := fmt.Sprintf(`{"s": %q}`, strings.Repeat("x", longRowText))
-		r.want(201, "POST", "/t/x/c", "["+strings.Repeat(row+",", 11)+row+"]")
+		rows, err := doc.ParseDocuments(nil, []byte("["+strings.Repeat(row+",", 11)+row+"]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.exec("x", "insert into c $1", doc.Raw(rows).Value())
 		if e := w.next(); e.name != "change" || len(e.Puts) != 12 {
 			t.Errorf("an event of 1.2 MB in 2 MiB of memory is %.200s", e)
 		}

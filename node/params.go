@@ -42,21 +42,13 @@ func (c *call) decodeParams(d *jsontext.Decoder) error {
 		if err != nil {
 			return err
 		}
-		start, room, params := len(c.values), cap(c.values), cap(c.params)
-		encoded, err := doc.ParseDocuments(c.values, value)
+		parsed, err := c.parse(value)
 		if err != nil {
 			return err
 		}
-		c.values = encoded
-		c.param(doc.Raw(encoded[start:len(encoded):len(encoded)]).Value())
-		if cap(c.values) == room && cap(c.params) == params {
-			continue
-		}
-		grown := int64(cap(c.params)-params) * paramSize
-		if cap(c.values) != room { // earlier parameters still use the old buffer
-			grown += int64(cap(c.values))
-		}
-		if err := c.holdParsed(grown); err != nil {
+		params := cap(c.params)
+		c.param(parsed.Value())
+		if err := c.holdParsed(int64(cap(c.params)-params) * paramSize); err != nil {
 			return err
 		}
 	}
@@ -64,7 +56,23 @@ func (c *call) decodeParams(d *jsontext.Decoder) error {
 	return err
 }
 
-// holdParsed counts n more bytes of parsed parameters, which the request holds until it ends. It waits for room.
+// parse reads text as one JSON value, which may contain documents, and counts what that takes.
+func (c *call) parse(text []byte) (doc.Raw, error) {
+	start := len(c.values)
+	counted := int64(0) // of a buffer that this value made grow: values before it still use the old one
+	encoded, err := doc.ParseDocumentsWithin(c.values, text, func(bytes int) error {
+		grown := int64(bytes) - counted
+		counted = int64(bytes)
+		return c.holdParsed(grown)
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.values = encoded
+	return doc.Raw(encoded[start:len(encoded):len(encoded)]), nil
+}
+
+// holdParsed counts n more bytes of parsed values, which the request holds until it ends. It waits for room.
 func (c *call) holdParsed(n int64) error {
 	c.parsed += n
 	more := c.parsed - c.parsedHeld
@@ -73,13 +81,13 @@ func (c *call) holdParsed(n int64) error {
 	}
 	answers := c.node.budget.answers
 	if c.parsed > answers.Max() {
-		return fail.New(fail.TooLarge, "the parameters take more than the %d MiB of memory for statements and their answers: send fewer at once", answers.Max()>>20)
+		return fail.New(fail.TooLarge, "the values of the request take more than the %d MiB of memory for statements and their answers: send fewer at once", answers.Max()>>20)
 	}
-	if !answers.Take(more, c.parsedHeld) && !answers.Wait(more, c.parsedHeld, roomWait, c.done()) {
+	if !c.reserve(more, c.parsedHeld) {
 		return errNoRoom()
 	}
-	c.request.Hold(answers, more)
 	c.parsedHeld += more
-	c.account.Most = min(c.account.Most, answers.Max()-c.parsedHeld) // a statement that needs more would wait for itself
+	c.account.Beside = c.parsedHeld
+	c.account.Most = min(query.DefaultMemory+c.parsedHeld, answers.Max()) // a statement that needs more would wait for itself
 	return nil
 }

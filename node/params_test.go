@@ -44,12 +44,85 @@ func TestParametersAreCounted(t *testing.T) {
 
 				r.budget.answers = http1.NewBudget(12 << 20)
 				got := r.want(413, "POST", "/t/x/"+c.path, c.body)
-				if !strings.Contains(got.body, "the parameters take more than the 12 MiB of memory") {
+				if !strings.Contains(got.body, "the values of the request take more than the 12 MiB of memory") {
 					t.Error(got.body)
 				}
 			})
 		})
 	}
+}
+
+// documentsToInsert are bodies of POST /C whose documents take many times the bytes of their text, or are many.
+var documentsToInsert = map[string]string{
+	"many documents":       "[{}" + strings.Repeat(",{}", 200_000) + "]",
+	"a list in a document": `{"v": [1` + strings.Repeat(",1", 1_500_000) + `]}`,
+	"many keys":            `{"v": {"k0":1` + manyKeys(200_000) + `}}`,
+}
+
+func manyKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"k%d":1`, i+1)
+	}
+	return b.String()
+}
+
+func TestDocumentsToInsertAreCounted(t *testing.T) {
+	for what, body := range documentsToInsert {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
+				r.fill("x", 1)
+				r.query("x", "create collection d (v json)")
+				answers := http1.NewBudget(512 << 20)
+				r.budget.answers = answers
+				answers.Take(answers.Max(), 0)
+				began := time.Now()
+				r.want(503, "POST", "/t/x/d", body)
+				if took := time.Since(began); took != roomWait {
+					t.Errorf("the wait for room took %s", took)
+				}
+				r.want(201, "POST", "/t/x/d", "{}")
+				answers.Give(answers.Max())
+
+				r.budget.answers = http1.NewBudget(2 << 20)
+				if got := r.want(413, "POST", "/t/x/d", body); !strings.Contains(got.body, "2 MiB of memory") {
+					t.Error(got.body)
+				}
+				r.budget.answers = answers
+				r.want(201, "POST", "/t/x/d", body)
+				synctest.Wait()
+				if used := answers.Used(); used != 0 {
+					t.Errorf("%d bytes stay in use", used)
+				}
+			})
+		})
+	}
+}
+
+// What a block takes until it has landed is counted, however little its statement says.
+func TestAWriteOfManyRowsIsCounted(t *testing.T) {
+	inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
+		r.fill("x", 100_000)
+		for _, write := range []string{"set c {n: 7}", "del c", "set c {n: 7} where n < 90000"} {
+			r.budget.answers = http1.NewBudget(2 << 20)
+			got := r.want(413, "POST", "/t/x/query", fmt.Sprintf(`{"query": %q}`, write))
+			if !strings.Contains(got.body, "2 MiB of memory that one may hold: it was writing") {
+				t.Errorf("%s: %s", write, got.body)
+			}
+			if n := r.count("x"); n != `{"count":100000}` {
+				t.Fatalf("after a refused %s there are %s rows", write, n)
+			}
+			r.budget.answers = http1.NewBudget(64 << 20)
+			r.budget.answers.Take(64<<20, 0)
+			r.want(503, "POST", "/t/x/query", fmt.Sprintf(`{"query": %q}`, write))
+		}
+		r.budget.answers = http1.NewBudget(64 << 20)
+		r.want(200, "POST", "/t/x/query", `{"query": "del c"}`)
+		synctest.Wait()
+		if used := r.budget.answers.Used(); used != 0 {
+			t.Errorf("%d bytes stay in use", used)
+		}
+	})
 }
 
 // A statement without room after its own parameters is not asked to retry.
@@ -60,7 +133,7 @@ func TestAStatementDoesNotWaitForItsOwnParameters(t *testing.T) {
 		body := strings.Repeat(`{"query": "get c where n = 7", "params": [1,1,1,1]}`+"\n", 80_000)
 		began := time.Now()
 		got := r.want(413, "POST", "/t/x/batch", body)
-		if strings.Contains(got.body, "the parameters take") {
+		if strings.Contains(got.body, "the values of the request take") {
 			t.Error(got.body)
 		}
 		if took := time.Since(began); took != 0 {

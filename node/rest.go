@@ -209,9 +209,5 @@ func (c *call) readJSON() (doc.Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	start := len(c.values)
-	if c.values, err = doc.ParseDocuments(c.values, body); err != nil {
-		return nil, err
-	}
-	return doc.Raw(c.values[start:]), nil
+	return c.parse(body)
 }

@@ -21,8 +21,8 @@ func (n *Node) newAccount() query.Account {
 	return query.Account{Budget: answers, Most: min(query.DefaultMemory, answers.Max())}
 }
 
-// room is a wait for room in the node's memory for statements and answers. A waiter holds none of it, so waiters never
-// deadlock: a statement without room is abandoned, and runs again from its beginning.
+// room is a wait for room in the node's memory for statements and answers. A waiter holds none of it but its parsed values:
+// a statement without room is abandoned, and runs again from its beginning.
 type room struct {
 	budget *http1.Budget
 	asked  int64 // bytes, by the wait before
@@ -32,9 +32,9 @@ type room struct {
 // twice as much as the first, so that few runs are wasted.
 func (r *room) wait(account *query.Account, patience time.Duration, done <-chan struct{}) bool {
 	lacked := account.Lacked()
-	r.asked = min(max(2*r.asked, lacked+lacked/4, leastRoom), r.budget.Max())
+	r.asked = min(max(2*r.asked, lacked+lacked/4, leastRoom), r.budget.Max()-account.Beside)
 	account.Settle(0)
-	if !r.budget.Wait(r.asked, 0, patience, done) {
+	if !r.budget.Wait(r.asked, account.Beside, patience, done) {
 		return false
 	}
 	account.Grant(r.asked)
@@ -104,11 +104,21 @@ func (c *call) heldUntilSent(a http1.Answer) http1.Answer {
 	if n == 0 || c.kept {
 		return a
 	}
-	if answers := c.node.budget.answers; answers.Take(n, 0) || answers.Wait(n, 0, roomWait, c.done()) {
-		c.request.Hold(answers, n)
-		return a
+	if !c.reserve(n, 0) {
+		return c.node.answerError(c.request, errNoRoom())
 	}
-	return c.node.answerError(c.request, errNoRoom())
+	return a
+}
+
+// reserve waits for room for n more bytes besides the held bytes that the request has, and holds them until its answer is sent.
+// It returns false if there was no room.
+func (c *call) reserve(n, held int64) bool {
+	answers := c.node.budget.answers
+	if !answers.Wait(n, held, roomWait, c.done()) {
+		return false
+	}
+	c.request.Hold(answers, n)
+	return true
 }
 
 func errNoRoom() error {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
+	"unsafe"
 
 	"fenec/engine/fail"
 )
@@ -14,16 +15,25 @@ import (
 // ParseJSON appends the encoding of the one JSON value in text to dst. It is strict: it fails on invalid UTF-8, lone
 // surrogates, a key given twice in one object, nesting past MaxNesting and anything after the value, and names the byte
 // where reading stopped. An object's keys are sorted. Numbers are read as by ParseNumber.
-func ParseJSON(dst, text []byte) ([]byte, error) { return parseJSON(dst, text, MaxNesting) }
+func ParseJSON(dst, text []byte) ([]byte, error) { return parseJSON(dst, text, MaxNesting, nil) }
 
 // ParseDocuments is ParseJSON for text that may be a document or a list of documents. MaxNesting applies to their
 // fields, as they are stored: two more levels are read around them.
-func ParseDocuments(dst, text []byte) ([]byte, error) { return parseJSON(dst, text, MaxNesting+2) }
+func ParseDocuments(dst, text []byte) ([]byte, error) {
+	return ParseDocumentsWithin(dst, text, nil)
+}
 
-func parseJSON(dst, text []byte, deepest int) ([]byte, error) {
+// ParseDocumentsWithin is ParseDocuments that calls hold each time its buffers have grown, with the bytes they take now,
+// dst among them. It fails with the error of hold. A nil hold allows any size.
+func ParseDocumentsWithin(dst, text []byte, hold func(bytes int) error) ([]byte, error) {
+	return parseJSON(dst, text, MaxNesting+2, hold)
+}
+
+func parseJSON(dst, text []byte, deepest int, hold func(bytes int) error) ([]byte, error) {
 	p := parsers.Get().(*parser)
 	defer p.release()
 	p.text, p.at, p.depth, p.deepest = text, 0, 0, deepest
+	p.hold, p.room, p.entryRoom = hold, cap(dst), cap(p.entries)
 	p.entries = p.entries[:0]
 	p.space()
 	out, err := p.value(dst)
@@ -33,7 +43,7 @@ func parseJSON(dst, text []byte, deepest int) ([]byte, error) {
 	if p.space(); p.at < len(text) {
 		return nil, p.unexpected("nothing after the value")
 	}
-	return out, nil
+	return out, p.fits(out)
 }
 
 var parsers = sync.Pool{New: func() any { return new(parser) }}
@@ -48,10 +58,22 @@ type parser struct {
 	deepest int    // how deep the text may be nested
 	entries []span // of the objects that are open, innermost last
 	scratch []byte
+
+	hold            func(bytes int) error
+	room, entryRoom int // the capacities of dst and entries when they were last counted
+}
+
+// fits calls hold if a buffer has grown.
+func (p *parser) fits(dst []byte) error {
+	if cap(dst) == p.room && cap(p.entries) == p.entryRoom || p.hold == nil {
+		return nil
+	}
+	p.room, p.entryRoom = cap(dst), cap(p.entries)
+	return p.hold(p.room + p.entryRoom*int(unsafe.Sizeof(span{})))
 }
 
 func (p *parser) release() {
-	p.text = nil
+	p.text, p.hold = nil, nil
 	if cap(p.scratch) > keptScratch {
 		p.scratch = nil
 	}
@@ -165,6 +187,9 @@ func (p *parser) list(dst []byte) ([]byte, error) {
 		if dst, err = p.value(dst); err != nil {
 			return nil, err
 		}
+		if err = p.fits(dst); err != nil {
+			return nil, err
+		}
 		if c = p.peek(); c == ']' {
 			break
 		}
@@ -216,6 +241,9 @@ func (p *parser) object(dst []byte) ([]byte, error) {
 			return nil, err
 		}
 		p.entries = append(p.entries, span{start - body, len(dst) - body})
+		if err = p.fits(dst); err != nil {
+			return nil, err
+		}
 		if c = p.peek(); c == '}' {
 			break
 		}

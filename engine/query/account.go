@@ -33,9 +33,10 @@ type Budget interface {
 // sort, group, gather and compare with, and their answers. Everything that may grow with the data or the statement is
 // counted here and nowhere else. It is used by one goroutine at a time; the zero value has the default limit and no budget.
 type Account struct {
-	Most       int64  // bytes that may be held; 0 means DefaultMemory
+	Most       int64  // bytes that may be held, with those of Beside; 0 means DefaultMemory
 	MostAnswer int    // the most bytes of the next answer, past which it fails with ErrLongAnswer; 0 means no limit but Most
 	Budget     Budget // nil if nothing is shared
+	Beside     int64  // bytes that the same request has taken from the budget otherwise
 
 	held   int64
 	taken  int64 // from the budget
@@ -85,11 +86,11 @@ func (a *Account) hold(n int64) fail.Kind {
 	a.held += n
 	switch {
 	case n <= 0:
-	case a.held > a.most():
+	case a.held+a.Beside > a.most():
 		return fail.TooLarge
 	case a.Budget != nil && a.held > max(Uncounted, a.taken):
 		more := (a.held - a.taken + takenAtOnce - 1) / takenAtOnce * takenAtOnce
-		if !a.Budget.Take(more, a.taken) {
+		if !a.Budget.Take(more, a.taken+a.Beside) {
 			a.lacked = a.held
 			return fail.Busy
 		}

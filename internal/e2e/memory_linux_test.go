@@ -152,3 +152,14 @@ func metric(t *testing.T, node *process, name string) int {
 	}
 	return int(value)
 }
+
+// TestAnInsertOfMillionsOfDocumentsTakesABoundedMemory sends five million documents in 45 MB, which take many times that
+// until they are written.
+func TestAnInsertOfMillionsOfDocumentsTakesABoundedMemory(t *testing.T) {
+	node := startNode(t, t.TempDir(), "--max-memory", "256")
+	tenant := makeTenant(t, node, "acme")
+	query(t, tenant, "create collection c (n int)")
+	must(t, 413, "POST", tenant+"/c", "["+strings.Repeat(`{"n": 1},`, 5_000_000)+"{}]")
+	must(t, 201, "POST", tenant+"/c", "["+strings.Repeat(`{"n": 1},`, 200_000)+"{}]")
+	bounded(t, "the node", node, 440)
+}
