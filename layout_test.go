@@ -51,6 +51,7 @@ var mayImport = map[string][]string{
 	"fenec/internal/http1":       {"fenec/engine/fail"},
 	"fenec/internal/vfs":         {},
 	"fenec/internal/vfs/crashfs": {"fenec/internal/vfs"},
+	"fenec/internal/simnet":      {},
 	"fenec/internal/api":         {},
 	"fenec/internal/importer":    {"fenec/internal/api"},
 	"fenec/internal/tail":        {"fenec/internal/api"},
@@ -180,7 +181,9 @@ func inRoom(path, rule string) bool {
 func isOurs(path string) bool { return path == "fenec" || strings.HasPrefix(path, "fenec/") }
 
 // isTestRoom says that a package is there for tests alone.
-func isTestRoom(path string) bool { return path == "fenec/internal/vfs/crashfs" }
+func isTestRoom(path string) bool {
+	return path == "fenec/internal/vfs/crashfs" || path == "fenec/internal/simnet"
+}
 
 func listPackages(t *testing.T) []pkg {
 	t.Helper()

@@ -45,8 +45,9 @@ type Config struct {
 	// Version is reported by /_health.
 	Version string
 
-	// FS, Clock and Log are the environment; the zero values are the real file system, the real clock and no log.
+	// FS, Dial, Clock and Log are the environment; the zero values are the real file system, network and clock, and no log.
 	FS    vfs.FS
+	Dial  http1.Dialer // opens the connections to nodes
 	Clock func() time.Time
 	Log   zerolog.Logger
 	// LogLost returns how many log lines were dropped, for the metrics.
@@ -110,6 +111,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.FS == nil {
 		c.FS = vfs.OS
+	}
+	if c.Dial == nil {
+		c.Dial = new(net.Dialer).DialContext
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now

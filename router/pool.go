@@ -21,6 +21,7 @@ const (
 
 // transport is shared by all connections to nodes.
 type transport struct {
+	dial    http1.Dialer
 	silence time.Duration // how long a node may stay silent
 	idle    time.Duration // how long a connection may stay idle
 	most    int64         // target for the number of connections
@@ -90,9 +91,9 @@ func (p *pool) dial(ctx context.Context) (*wire, error) {
 	defer cancel()
 	t := p.transport
 	t.admit()
-	up, err := http1.Dial(ctx, "tcp", p.link.host, p.link.tls)
+	up, err := http1.Dial(ctx, t.dial, p.link.host, p.link.tls)
 	if starved(err) && t.reclaim() {
-		up, err = http1.Dial(ctx, "tcp", p.link.host, p.link.tls)
+		up, err = http1.Dial(ctx, t.dial, p.link.host, p.link.tls)
 	}
 	if err != nil {
 		t.open.Add(-1)

@@ -61,7 +61,7 @@ func TestConnectionsAreServedOverTLS(t *testing.T) {
 		}
 	}
 
-	u, err := Dial(context.Background(), "tcp", addr, &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"})
+	u, err := Dial(context.Background(), new(net.Dialer).DialContext, addr, &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"})
 	if err != nil {
 		t.Fatal(err)
 	}

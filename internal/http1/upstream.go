@@ -28,10 +28,12 @@ type Upstream struct {
 	asked    bool // a request was sent whose answer was not read to its end
 }
 
-// Dial connects to a server, over TLS if conf is not nil.
-func Dial(ctx context.Context, network, addr string, conf *tls.Config) (*Upstream, error) {
-	var d net.Dialer
-	nc, err := d.DialContext(ctx, network, addr)
+// Dialer opens a connection, as net.Dialer.DialContext does.
+type Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// Dial connects to a server with dial, over TLS if conf is not nil.
+func Dial(ctx context.Context, dial Dialer, addr string, conf *tls.Config) (*Upstream, error) {
+	nc, err := dial(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}

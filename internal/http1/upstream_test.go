@@ -67,7 +67,7 @@ func TestAnswersHeadsAreReadByTheRules(t *testing.T) {
 
 func dialUpstream(t testing.TB, addr string) *Upstream {
 	t.Helper()
-	u, err := Dial(context.Background(), "tcp", addr, nil)
+	u, err := Dial(context.Background(), new(net.Dialer).DialContext, addr, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
