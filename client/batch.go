@@ -56,23 +56,7 @@ func (c *Client) Run(ctx context.Context, b *Batch) ([]Result, error) {
 	}
 	results := make([]Result, b.len)
 	for i, text := range answered.Results {
-		if results[i], err = batchResult(text); err != nil {
-			return nil, err
-		}
+		results[i] = Result{text}
 	}
 	return results, nil
-}
-
-// batchResult returns the result of one statement of a batch, with rows taken out of their object.
-func batchResult(text jsontext.Value) (Result, error) {
-	var answered struct {
-		Rows jsontext.Value `json:"rows"`
-	}
-	if err := json.Unmarshal(text, &answered); err != nil {
-		return Result{}, fmt.Errorf("invalid response to a batch: %w", err)
-	}
-	if answered.Rows != nil {
-		return Result{answered.Rows}, nil
-	}
-	return Result{text}, nil
 }

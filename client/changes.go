@@ -32,11 +32,14 @@ type ChangeOptions struct {
 	// Wait is how long a page waits if there is no change yet, at most 30 s. With a Wait, Changes continues until its
 	// context ends; without one it ends after the last change.
 	Wait time.Duration
+	// Raw makes a page its Lines alone, for a caller that only forwards them. Changes ignores it.
+	Raw bool
 }
 
 // Page is a range of a tenant's changes, in order and without gaps.
 type Page struct {
 	Changes []Change
+	Lines   []byte   // the changes as the server sent them, one line of JSON each
 	Next    Position // start of the next page; the server's own changes advance it too
 }
 
@@ -65,6 +68,7 @@ func (c *Client) Page(ctx context.Context, since Position, o ChangeOptions) (Pag
 //	}
 func (c *Client) Changes(ctx context.Context, since Position, o ChangeOptions) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
+		o.Raw = false
 		for {
 			page, err := c.Page(ctx, since, o)
 			if err != nil {
@@ -97,19 +101,27 @@ func (c *Client) page(ctx context.Context, query url.Values, since Position, o C
 	}
 	a, err := c.send(ctx, r)
 	if err != nil {
-		var e *Error
-		if errors.As(err, &e) && e.Status == http.StatusConflict {
-			e.kind = ErrCursor
-		}
-		return Page{}, err
+		return Page{}, cursorError(err)
 	}
 	next, err := strconv.ParseUint(a.header.Get("Fenec-Next"), 10, 63)
 	if err != nil {
-		return Page{}, errors.New("response without a Fenec-Next header: check that the client's URL is that of a tenant")
+		return Page{}, errors.New("response without a Fenec-Next header: check that the URL is that of a tenant")
 	}
 	history := a.header.Get("Fenec-History")
-	changes, err := readChanges(a.body, history)
-	return Page{changes, Position{next, history}}, err
+	page := Page{Lines: a.body, Next: Position{next, history}}
+	if !o.Raw {
+		page.Changes, err = readChanges(a.body, history)
+	}
+	return page, err
+}
+
+// cursorError makes a conflict an ErrCursor.
+func cursorError(err error) error {
+	var e *Error
+	if errors.As(err, &e) && e.Status == http.StatusConflict {
+		e.kind = ErrCursor
+	}
+	return err
 }
 
 // readChanges parses lines of changes. Each line ends with a line feed.

@@ -61,6 +61,27 @@ func TestChangesComeInOrder(t *testing.T) {
 	}
 }
 
+func TestRawPagesAreTheLinesSent(t *testing.T) {
+	t.Parallel()
+	const lines = `{"seq": 7, "op": "put"}` + "\n" + `{"seq": 8, "op": "del"}` + "\n"
+	server, _ := scripted(t, says(200, lines, "Fenec-Next", "8"), says(200, lines, "Fenec-Next", "8"), says(200, "", "Fenec-Next", "8"))
+	c := newClient(t, server, client.Options{})
+	page, err := c.Page(t.Context(), client.Position{}, client.ChangeOptions{Raw: true})
+	if string(page.Lines) != lines || page.Changes != nil || page.Next.Seq != 8 || err != nil {
+		t.Errorf("a raw page is %q, %v, next %s, %v", page.Lines, page.Changes, page.Next, err)
+	}
+	n := 0
+	for _, err := range c.Changes(t.Context(), client.Position{}, client.ChangeOptions{Raw: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != 2 {
+		t.Errorf("Changes returned %d raw changes, want 2", n)
+	}
+}
+
 func TestChangesWait(t *testing.T) {
 	t.Parallel()
 	c := withBooks(t)
@@ -101,6 +122,9 @@ func TestCursorsThatCannotBeServed(t *testing.T) {
 		_, err := c.Page(t.Context(), since, client.ChangeOptions{})
 		if !errors.Is(err, client.ErrCursor) || errors.Is(err, client.ErrConflict) {
 			t.Errorf("a cursor %s: %v", name, err)
+		}
+		if err := c.Consumer("k").Commit(t.Context(), since); !errors.Is(err, client.ErrCursor) {
+			t.Errorf("a consumer is moved to a cursor %s: %v", name, err)
 		}
 	}
 	server, _ := scripted(t, says(410, `{"error":"no longer kept","since":4096}`, "Fenec-Seq", "5000", "Fenec-History", "1-aa"))

@@ -9,16 +9,16 @@
 // []byte is bytes, in base64; nil, and a nil slice or map, is null. Rows are decoded by the same rules into structs, maps,
 // or jsontext.Value, which is the JSON unchanged. A whole number decoded into any is an int64 if it fits.
 //
-// A Client starts no goroutine and is safe for concurrent use. Read, At, WithKey, WithKeys and WithPatience return cheap
-// copies that share its connections and need not be closed. Every call returns when its context ends.
+// A Client starts no goroutine and is safe for concurrent use. Read, At, WithKey, WithKeys, WithRepeats and WithPatience
+// return cheap copies that share its connections and need not be closed. Every call returns when its context ends.
 //
 // # Retries
 //
-// A request may get no complete response, or a temporary error (503 or 429 with Retry-After, a router's 502 and 504). A
-// read is then retried, with randomized pauses that double, until Options.Patience or the context ends. A write is retried
-// only under an idempotency key, with which it runs once however often it is sent: WithKey, WithKeys. A write without a key
-// is sent at most once. If its response is lost, it may or may not have run. It is retried only if the connection could not
-// be opened.
+// A request may get no complete response, or a temporary error (503 or 429 with Retry-After or from a proxy, a router's 502
+// and 504). A read is then retried, with randomized pauses that double, until Options.Patience or the context ends. A write
+// is retried only under an idempotency key, with which it runs once however often it is sent: WithKey, WithKeys; or if the
+// caller allows it to run twice: WithRepeats. Any other write is sent at most once. If its response is lost, it may or may
+// not have run. It is retried only if the connection could not be opened.
 package client
 
 import (
@@ -68,10 +68,11 @@ type Client struct {
 	timeout  time.Duration
 	patience time.Duration
 
-	memory *memory // position of the last write, shared by copies
-	read   bool    // requests are marked as read-only
-	key    string  // sent with every write
-	keys   bool    // every write gets a random key
+	memory  *memory // position of the last write, shared by copies
+	read    bool    // requests are marked as read-only
+	key     string  // sent with every write
+	keys    bool    // every write gets a random key
+	repeats bool    // writes may run twice
 }
 
 // New returns a client of the tenant at base, such as http://127.0.0.1:8081/t/acme.
@@ -135,7 +136,7 @@ func (c *Client) Position() Position { return c.memory.get() }
 // a lost response, or by another process a day later. A different write under the same key fails with ErrKeyReused.
 func (c *Client) WithKey(key string) *Client {
 	d := *c
-	d.key, d.keys = key, false
+	d.key, d.keys, d.repeats = key, false, false
 	return &d
 }
 
@@ -143,7 +144,16 @@ func (c *Client) WithKey(key string) *Client {
 // retried and still runs once. Each key costs the tenant a small row, kept for a day.
 func (c *Client) WithKeys() *Client {
 	d := *c
-	d.key, d.keys = "", true
+	d.key, d.keys, d.repeats = "", true, false
+	return &d
+}
+
+// WithRepeats returns a copy whose writes are retried as reads are, without a key. A write whose response was lost runs
+// again, so this is for writes that may run twice: a put of documents that have their ids, or a set whose condition no
+// longer holds once it has run. It costs the tenant nothing.
+func (c *Client) WithRepeats() *Client {
+	d := *c
+	d.key, d.keys, d.repeats = "", false, true
 	return &d
 }
 

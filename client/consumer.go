@@ -41,13 +41,16 @@ func (c *Client) Consumers(ctx context.Context) ([]ConsumerState, error) {
 }
 
 // Create creates the consumer at the last change on disk if it does not exist, and returns its cursor.
-func (k *Consumer) Create(ctx context.Context) (since uint64, err error) { return k.post(ctx, nil) }
+func (k *Consumer) Create(ctx context.Context) (since uint64, err error) {
+	return k.post(ctx, request{})
+}
 
 // Commit moves the consumer to a position, Page.Next or Change.Position, and creates it if it does not exist. It may
-// move back.
+// move back. It returns ErrCursor if the position is of another history or past the last change.
 func (k *Consumer) Commit(ctx context.Context, p Position) error {
-	_, err := k.post(ctx, append(strconv.AppendUint([]byte(`{"since":`), p.Seq, 10), '}'))
-	return err
+	body := append(strconv.AppendUint([]byte(`{"since":`), p.Seq, 10), '}')
+	_, err := k.post(ctx, request{body: body, cursor: p, paged: true})
+	return cursorError(err)
 }
 
 // Next reads the changes after the last committed position. It does not move the consumer.
@@ -63,9 +66,10 @@ func (k *Consumer) Delete(ctx context.Context) error {
 
 func (k *Consumer) path() string { return "/_changes/consumers/" + url.PathEscape(k.name) }
 
-func (k *Consumer) post(ctx context.Context, body []byte) (since uint64, err error) {
-	// Sent twice, it sets the cursor to the same.
-	a, err := k.client.send(ctx, request{method: http.MethodPost, path: k.path(), body: body, repeats: true})
+// post completes and sends a request. Sent twice, it sets the cursor to the same.
+func (k *Consumer) post(ctx context.Context, r request) (since uint64, err error) {
+	r.method, r.path, r.repeats = http.MethodPost, k.path(), true
+	a, err := k.client.send(ctx, r)
 	if err != nil {
 		return 0, err
 	}

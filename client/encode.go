@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -55,16 +56,24 @@ func appendStatement(dst []byte, statement string, params []any) ([]byte, error)
 		} else {
 			dst = append(dst, ',')
 		}
-		value, err := json.Marshal(param, encoding)
-		if err != nil {
+		var err error
+		if dst, err = appendParam(dst, param); err != nil {
 			return dst, fmt.Errorf("parameter $%d: %w", i+1, err)
 		}
-		dst = append(dst, value...)
 	}
 	if len(params) > 0 {
 		dst = append(dst, ']')
 	}
 	return append(dst, '}'), nil
+}
+
+// appendParam appends the JSON of a parameter, without a line feed, which would end a line of a batch.
+func appendParam(dst []byte, param any) ([]byte, error) {
+	if text, ok := param.(jsontext.Value); ok && bytes.IndexByte(text, '\n') < 0 && text.IsValid() {
+		return append(dst, text...), nil
+	}
+	text, err := json.Marshal(param, encoding)
+	return append(dst, text...), err
 }
 
 // reads reports whether a statement only reads, judged by its first word. It returns false in doubt.

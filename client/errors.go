@@ -1,9 +1,12 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -65,7 +68,8 @@ type Error struct {
 	First      uint64        // with ErrGone, the lowest cursor that can be served
 	Request    string        // the X-Request-Id, which the server's log has too
 
-	kind error
+	kind      error
+	temporary bool // a retry may succeed: the response has a Retry-After, or is from a proxy and not from fenec
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -82,8 +86,9 @@ func refusal(r *http.Response, body []byte) *Error {
 		Since     uint64 `json:"since"`
 	}
 	e := &Error{Status: r.StatusCode, At: -1, Request: r.Header.Get("X-Request-Id"), kind: kinds[r.StatusCode]}
-	if json.Unmarshal(body, &failure) != nil || failure.Error == "" {
-		failure.Error = "the response was " + r.Status // from a proxy, or from a server that is not fenec
+	e.temporary = json.Unmarshal(body, &failure) != nil || r.Header.Get("Retry-After") != ""
+	if failure.Error == "" {
+		failure.Error = "the response was " + r.Status
 	}
 	e.Message, e.Completed, e.First = failure.Error, failure.Completed, failure.Since
 	if failure.At != nil {
@@ -119,3 +124,19 @@ type broken struct{ err error }
 
 func (e *broken) Error() string { return "no response: " + e.err.Error() }
 func (e *broken) Unwrap() error { return e.err }
+
+// Reason returns why a request got no response, such as "connect: connection refused". It leaves out the URL, for a
+// message that names the server itself. It returns the text of any other error unchanged.
+func Reason(err error) string {
+	var op *net.OpError
+	var u *url.Error
+	switch {
+	case errors.Is(err, errSilent), errors.Is(err, context.DeadlineExceeded):
+		return "no response in time"
+	case errors.As(err, &op):
+		return op.Err.Error()
+	case errors.As(err, &u):
+		return u.Err.Error()
+	}
+	return err.Error()
+}

@@ -96,11 +96,15 @@ type Result struct{ text jsontext.Value }
 
 // Rows returns the rows of a result.
 func Rows[T any](r Result) ([]T, error) {
-	if r.text.Kind() != '[' {
+	list, _, err := r.read()
+	switch {
+	case err != nil:
+		return nil, err
+	case list == nil:
 		return nil, fmt.Errorf("the statement ran; expected rows, got %s", r.text)
 	}
 	var rows []T
-	if err := json.Unmarshal(r.text, &rows, decoding); err != nil {
+	if err := json.Unmarshal(list, &rows, decoding); err != nil {
 		return nil, fmt.Errorf("decode rows: %w", err)
 	}
 	return rows, nil
@@ -108,15 +112,26 @@ func Rows[T any](r Result) ([]T, error) {
 
 // Affected returns the number of documents a statement wrote, or the number of rows it returned.
 func (r Result) Affected() (int, error) {
+	list, affected, err := r.read()
+	if err != nil || list == nil {
+		return affected, err
+	}
+	rows, err := Rows[jsontext.Value](r)
+	return len(rows), err
+}
+
+// read returns the list of rows, which is nil if the statement returned none, and the number of documents it wrote. A
+// batch has each list in an object.
+func (r Result) read() (list jsontext.Value, affected int, err error) {
 	if r.text.Kind() == '[' {
-		rows, err := Rows[jsontext.Value](r)
-		return len(rows), err
+		return r.text, 0, nil
 	}
-	var counted struct {
-		Affected int `json:"affected"`
+	var object struct {
+		Rows     jsontext.Value `json:"rows"`
+		Affected int            `json:"affected"`
 	}
-	if err := json.Unmarshal(r.text, &counted); err != nil {
-		return 0, fmt.Errorf("invalid response to a statement: %w", err)
+	if err := json.Unmarshal(r.text, &object); err != nil {
+		return nil, 0, fmt.Errorf("invalid response to a statement: %w", err)
 	}
-	return counted.Affected, nil
+	return object.Rows, object.Affected, nil
 }

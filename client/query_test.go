@@ -220,3 +220,26 @@ func TestAnAnswerHasABound(t *testing.T) {
 		t.Errorf("%v after %d requests", err, asked.Load())
 	}
 }
+
+// TestRawJSONIsSentOnOneLine: a batch has a statement on each line.
+func TestRawJSONIsSentOnOneLine(t *testing.T) {
+	t.Parallel()
+	c := withBooks(t)
+	var b client.Batch
+	b.Add("put books $1", jsontext.Value("{\"title\": \"Emma\",\n\"year\": 1815}"))
+	b.Add("put books $1", jsontext.Value(`{"title": "Momo", "year": 1973}`))
+	b.Add("get books select title, year order year")
+	results, err := c.Run(t.Context(), &b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := client.Rows[jsontext.Value](results[2])
+	if got := sprint(rows); err != nil || got != `[{"title":"Emma","year":1815} {"title":"Momo","year":1973}]` {
+		t.Errorf("rows %s, %v", got, err)
+	}
+	for _, text := range []string{`{"title": "a"}], "x": [1`, `{"a": 1, "a": 2}`, "{\"a\": \"\xff\"}", ""} {
+		if _, err := c.Exec(t.Context(), "put books $1", jsontext.Value(text)); err == nil || !strings.HasPrefix(err.Error(), "parameter $1: ") {
+			t.Errorf("%q: %v, want an error before it is sent", text, err)
+		}
+	}
+}

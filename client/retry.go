@@ -69,7 +69,7 @@ func transient(err error) (after time.Duration, worth bool) {
 	if errors.As(err, &e) {
 		switch e.Status {
 		case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-			return e.RetryAfter, e.RetryAfter > 0
+			return e.RetryAfter, e.temporary
 		case http.StatusBadGateway:
 			return e.RetryAfter, true
 		case http.StatusGatewayTimeout:

@@ -19,7 +19,7 @@ type request struct {
 	reads        bool          // the request only reads
 	repeats      bool          // a write that may be sent twice
 	wait         time.Duration // how long the server is asked to wait
-	cursor       Position      // for a page of changes: it starts after this change
+	cursor       Position      // of a consumer or a page of changes
 	paged        bool          // cursor is set
 }
 
@@ -38,6 +38,7 @@ var errSilent = errors.New("the server did not respond in time")
 // send sends a request until it gets a response or must not be retried.
 func (c *Client) send(ctx context.Context, r request) (answer, error) {
 	reads := r.reads || c.read
+	r.repeats = r.repeats || c.repeats
 	if !reads {
 		if key := c.nextKey(); key != "" {
 			r.header = append(r.header, [2]string{"Idempotency-Key", key})
