@@ -19,7 +19,7 @@ var mayImport = map[string][]string{
 	"fenec": {"fenec/internal/command"},
 	"fenec/internal/command": {
 		"fenec/node", "fenec/router", "fenec/engine", "fenec/engine/wal",
-		"fenec/internal/api", "fenec/internal/importer", "fenec/internal/tail", "fenec/internal/vfs",
+		"fenec/client", "fenec/internal/importer", "fenec/internal/tail", "fenec/internal/vfs",
 	},
 	"fenec/node": {
 		"fenec/engine/claim", "fenec/engine/feed", "fenec/engine", "fenec/engine/query", "fenec/engine/query/syntax", "fenec/engine/doc", "fenec/engine/fail",
@@ -52,9 +52,8 @@ var mayImport = map[string][]string{
 	"fenec/internal/vfs":         {},
 	"fenec/internal/vfs/crashfs": {"fenec/internal/vfs"},
 	"fenec/internal/simnet":      {},
-	"fenec/internal/api":         {},
-	"fenec/internal/importer":    {"fenec/internal/api"},
-	"fenec/internal/tail":        {"fenec/internal/api"},
+	"fenec/internal/importer":    {"fenec/client"},
+	"fenec/internal/tail":        {"fenec/client"},
 	"fenec/internal/e2e": {
 		"fenec/node", "fenec/router", "fenec/engine", "fenec/engine/doc", "fenec/engine/wal", "fenec/internal/vfs",
 	},

@@ -14,7 +14,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/urfave/cli/v2"
 
-	"fenec/internal/api"
+	"fenec/client"
 	"fenec/internal/importer"
 )
 
@@ -101,9 +101,17 @@ func importOptions(c *cli.Context) (importer.Options, error) {
 	}
 	o.Format = format
 	o.Target = strings.TrimRight(s.text("url"), "/")
-	o.Client = api.New(o.Target, token)
-	o.Client.Patience = max(patience, time.Second)
+	o.Client = newClient(o.Target, token, patience)
 	return o, nil
+}
+
+// newClient returns a client of the tenant at a URL that retries for patience, but at least a second. One try takes as
+// long at most.
+func newClient(target, token string, patience time.Duration) *client.Client {
+	patience = max(patience, time.Second)
+	return client.New(target, client.Options{
+		Token: token, Patience: patience, Timeout: min(patience, client.DefaultTimeout),
+	})
 }
 
 func runImport(c *cli.Context) error {

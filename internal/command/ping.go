@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"fenec/internal/api"
+	"fenec/client"
 )
 
 const pingHelp = `
@@ -58,7 +58,7 @@ func ping(c *cli.Context) error {
 	}
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
-		return fmt.Errorf("%s does not respond: %s", target.Host, api.Reason(err))
+		return fmt.Errorf("%s does not respond: %s", target.Host, client.Reason(err))
 	}
 	defer response.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(response.Body, 4096)) // only for the message

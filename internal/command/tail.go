@@ -4,12 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"fenec/internal/api"
 	"fenec/internal/tail"
 )
 
@@ -77,8 +74,7 @@ func tailOptions(c *cli.Context) (tail.Options, error) {
 	if _, err := httpURL(c.Args().First()); err != nil {
 		return o, err
 	}
-	o.Client = api.New(strings.TrimRight(c.Args().First(), "/"), token)
-	o.Client.Patience = tail.Wait + max(patience, time.Second)
+	o.Client = newClient(c.Args().First(), token, patience)
 	return o, nil
 }
 

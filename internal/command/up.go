@@ -19,8 +19,8 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 
+	"fenec/client"
 	"fenec/engine/wal"
-	"fenec/internal/api"
 	"fenec/internal/vfs"
 	"fenec/node"
 	"fenec/router"
@@ -186,27 +186,26 @@ func (l *local) url() string { return "http://" + l.listeners[0].Addr().String()
 // settle records the nodes with their current addresses and creates the demo tenant
 // if it does not exist.
 func (l *local) settle(ctx context.Context) error {
-	client := api.New(l.url(), "")
-	defer client.Close()
-	ask := func(method, path string, body any) error {
-		text, err := json.Marshal(body)
-		if err == nil {
-			_, err = client.Ask(ctx, method, path, text)
-		}
-		return err
-	}
+	router := client.New(l.url(), client.Options{Patience: -1})
+	defer router.Close()
 	for i, name := range upNodes {
-		record := map[string]string{"addr": l.listeners[1+i].Addr().String(), "token": l.tokens[i]}
-		if err := ask("PUT", "/_shard/nodes/"+name, record); err != nil {
+		record, err := json.Marshal(map[string]string{"addr": l.listeners[1+i].Addr().String(), "token": l.tokens[i]})
+		if err == nil {
+			_, err = router.Do(ctx, http.MethodPut, "/_shard/nodes/"+name, record)
+		}
+		if err != nil {
 			return fmt.Errorf("cannot record node %s: %w", name, err)
 		}
 	}
-	if err := ask("PUT", "/_shard/tenants/demo", struct{}{}); err != nil && !isTaken(err) {
+	_, err := router.Do(ctx, http.MethodPut, "/_shard/tenants/demo", []byte("{}"))
+	if err != nil && !errors.Is(err, client.ErrConflict) {
 		return fmt.Errorf("cannot place the tenant demo: %w", err)
 	}
+	demo := client.New(l.url()+"/t/demo", client.Options{Patience: -1})
+	defer demo.Close()
 	for _, statement := range demoStatements {
-		err := ask("POST", "/t/demo/query", map[string]string{"query": statement})
-		if isTaken(err) {
+		_, err := demo.Exec(ctx, statement)
+		if errors.Is(err, client.ErrConflict) {
 			return nil // it exists from an earlier start
 		}
 		if err != nil {
@@ -220,12 +219,6 @@ func (l *local) settle(ctx context.Context) error {
 var demoStatements = []string{
 	"create collection notes (title text required, stars int @sorted, at timestamp)",
 	`put notes {title: "the first note", stars: 5, at: now()}`,
-}
-
-// isTaken reports whether err means that the object exists already.
-func isTaken(err error) bool {
-	var r *api.Refusal
-	return errors.As(err, &r) && r.Status == http.StatusConflict
 }
 
 // greet prints example requests. The cluster runs even if that fails.

@@ -168,6 +168,18 @@ func TestImport(t *testing.T) {
 		clean(t, to)
 	})
 
+	t.Run("the JSON of a CSV cell may span lines", func(t *testing.T) {
+		to := tenant()
+		query(t, to, "create collection c (n int, j json)")
+		got := runImporter(t, "n,j\n1,\"{\"\"a\"\":\n[1,\n2]}\"\n2,3\n", "--url", to, "--collection", "c")
+		if got.code != 0 || got.stderr != "" {
+			t.Fatalf("%+v", got)
+		}
+		if rows := strings.TrimSpace(query(t, to, "get c select n, j order n")); rows != `[{"n":1,"j":{"a":[1,2]}},{"n":2,"j":3}]` {
+			t.Errorf("rows %s", rows)
+		}
+	})
+
 	t.Run("a key makes it an upsert", func(t *testing.T) {
 		to := tenant()
 		first := runImporter(t, "{\"k\":7,\"s\":\"a\"}\n{\"k\":9,\"s\":\"b\"}\n", "--url", to, "--collection", "c", "--key", "k", "--create")

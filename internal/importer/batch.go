@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"fenec/internal/api"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"fenec/client"
 )
 
 // item is a record ready to send: its document, or the reason it has none.
@@ -94,28 +95,26 @@ func (im *importer) try(ctx context.Context, chunk []item) (int, error) {
 		im.at.Bad = next.Bad
 		return -1, nil
 	}
-	body := im.appendMove(nil, im.at, next)
+	var batch client.Batch
+	im.addMove(&batch, next)
+	put := "put " + im.Collection + " $1"
 	for _, i := range sent {
-		body = append(body, `{"query":"put `...)
-		body = append(body, im.Collection...)
-		body = append(body, ` $1","params":[`...)
-		body = append(body, chunk[i].document...)
-		body = append(body, "]}\n"...)
+		batch.Add(put, jsontext.Value(chunk[i].document))
 	}
-	_, err := im.Client.Insist(ctx, http.MethodPost, "/batch", body)
-	var r *api.Refusal
+	err := im.apply(ctx, &batch)
+	var refused *client.Error
 	switch {
 	case err == nil:
 		im.at = next
 		return -1, nil
-	case !errors.As(err, &r):
+	case context.Cause(ctx) != nil || !errors.As(err, &refused):
 		return -1, fmt.Errorf("stopped after line %d: %w", im.at.Line, err)
-	case r.At == 0 && r.Status == http.StatusPreconditionFailed:
+	case refused.At == 0 && refused.Status == http.StatusPreconditionFailed:
 		return -1, im.elsewhere(ctx, next)
-	case r.At > 0 && r.At <= len(sent) && lineAtFault(r.Status):
-		return sent[r.At-1], errors.New(strings.TrimSuffix(r.Message, im.place()))
+	case refused.At > 0 && refused.At <= len(sent) && lineAtFault(refused.Status):
+		return sent[refused.At-1], errors.New(strings.TrimSuffix(refused.Message, im.place()))
 	}
-	return -1, fmt.Errorf("stopped after line %d: %s responded with %d: %s", im.at.Line, im.Target, r.Status, r.Message)
+	return -1, fmt.Errorf("stopped after line %d: %s responded with %d: %w", im.at.Line, im.Target, refused.Status, err)
 }
 
 // place returns the end of an error message that gives a position in the put
@@ -152,12 +151,8 @@ func (im *importer) elsewhere(ctx context.Context, next position) error {
 	return fmt.Errorf("stopped after line %d: %s has no position for this import any more", im.at.Line, im.Target)
 }
 
-func (im *importer) appendMove(dst []byte, from, to position) []byte {
-	dst = append(dst, `{"query":"set `+positions+` {offset: $2, line: $3, sum: $4, imported: $5, bad: $6} where import = $1 and offset = $7 require 1","params":[`...)
-	dst = appendQuoted(dst, im.state.Import)
-	for _, n := range []int64{to.Offset, to.Line, to.Sum, to.Imported, to.Bad, from.Offset} {
-		dst = append(dst, ',')
-		dst = strconv.AppendInt(dst, n, 10)
-	}
-	return append(dst, "]}\n"...)
+// addMove adds the statement that moves the position from where it is to next.
+func (im *importer) addMove(b *client.Batch, next position) {
+	b.Add("set "+positions+" {offset: $2, line: $3, sum: $4, imported: $5, bad: $6} where import = $1 and offset = $7 require 1",
+		im.state.Import, next.Offset, next.Line, next.Sum, next.Imported, next.Bad, im.at.Offset)
 }

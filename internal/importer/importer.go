@@ -21,7 +21,7 @@ import (
 	"io"
 	"net/http"
 
-	"fenec/internal/api"
+	"fenec/client"
 )
 
 // Bounds of a batch.
@@ -36,8 +36,8 @@ const (
 
 // Options set what is imported, and where to.
 type Options struct {
-	Client     *api.Client // of the tenant
-	Target     string      // the tenant's URL, for the state file
+	Client     *client.Client // of the tenant
+	Target     string         // the tenant's URL, for the state file
 	Collection string
 	Key        string // the field whose value becomes the id; empty means id
 	IDAs       string // the new name of the input's field id; empty keeps the name
@@ -77,6 +77,7 @@ func (e *BadLine) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.R
 // importer is one run.
 type importer struct {
 	Options
+	writer  *client.Client // repeats writes: each that the importer sends does no harm if it runs twice
 	in      *input
 	ids     identity
 	names   []string // CSV: the field name of each column in the collection
@@ -90,7 +91,7 @@ type importer struct {
 // Run imports until the end of the input, an error, or the end of the context. What
 // was imported by then stays. With a state file, the same call continues after it.
 func Run(ctx context.Context, o Options) (Summary, error) {
-	im := &importer{Options: o, ids: identity{o.Key, o.IDAs}, lines: o.Lines}
+	im := &importer{Options: o, writer: o.Client.WithRepeats(), ids: identity{o.Key, o.IDAs}, lines: o.Lines}
 	err := im.run(ctx)
 	im.summary.Imported, im.summary.Bad = im.at.Imported, im.at.Bad
 	return im.summary, err
@@ -159,18 +160,19 @@ func (im *importer) open() error {
 // greet requests the root of the tenant once, so that a wrong URL or token fails at
 // once and not after the patience for retries.
 func (im *importer) greet(ctx context.Context) error {
-	_, err := im.Client.Ask(ctx, http.MethodGet, "/", nil)
-	var r *api.Refusal
+	_, err := im.Client.WithPatience(-1).Do(ctx, http.MethodGet, "/", nil)
+	var refused *client.Error
 	switch {
-	case err == nil || errors.As(err, &r) && r.Status == http.StatusServiceUnavailable:
+	case err == nil:
 		return nil
-	case errors.As(err, &r) && r.Status == http.StatusUnauthorized:
-		return fmt.Errorf("%s requires a token: %s", im.Target, r.Message)
-	case errors.As(err, &r):
-		return fmt.Errorf("%s: %s", im.Target, r.Message)
-	default:
-		return fmt.Errorf("%s does not respond: %s", im.Target, api.Reason(err))
+	case errors.Is(err, client.ErrUnauthorized):
+		return fmt.Errorf("%s requires a token: %w", im.Target, err)
+	case !errors.As(err, &refused):
+		return fmt.Errorf("%s does not respond: %s", im.Target, client.Reason(err))
+	case refused.Status == http.StatusServiceUnavailable:
+		return nil
 	}
+	return fmt.Errorf("%s: %w", im.Target, err)
 }
 
 // prepare reads the types of the collection, or creates it if it does not exist and
@@ -178,7 +180,6 @@ func (im *importer) greet(ctx context.Context) error {
 // the records it has read for this.
 func (im *importer) prepare(ctx context.Context) ([]record, error) {
 	types, err := im.describe(ctx)
-	var r *api.Refusal
 	switch {
 	case err == nil:
 		im.types = types
@@ -190,7 +191,7 @@ func (im *importer) prepare(ctx context.Context) ([]record, error) {
 			return nil, err
 		}
 		return sample, im.checkKey(sample)
-	case !errors.As(err, &r) || r.Status != http.StatusNotFound:
+	case !errors.Is(err, client.ErrNotFound):
 		return nil, err
 	case !im.Create:
 		return nil, fmt.Errorf("no collection %s in %s; use --create to create it from the data", im.Collection, im.Target)
@@ -217,10 +218,10 @@ func (im *importer) create(ctx context.Context) ([]record, error) {
 	if err := im.state.save(im.State); err != nil {
 		return nil, err
 	}
-	if _, err := im.query(ctx, statement); err != nil {
+	if err := im.exec(ctx, statement); err != nil {
 		err = fmt.Errorf("cannot create the collection %s: %w", im.Collection, err)
-		var r *api.Refusal
-		if errors.As(err, &r) {
+		var refused *client.Error
+		if errors.As(err, &refused) {
 			err = errors.Join(err, im.state.remove(im.State))
 		}
 		return nil, err

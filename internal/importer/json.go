@@ -14,6 +14,9 @@ import (
 // and returns a copy of it.
 func object(line []byte) ([]byte, error) {
 	line = bytes.TrimSpace(line)
+	if text := jsontext.Value(line); text.Kind() == '{' && text.IsValid() {
+		return bytes.Clone(line), nil
+	}
 	d := jsontext.NewDecoder(bytes.NewReader(line))
 	value, err := d.ReadValue()
 	if err != nil {

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
-	"github.com/go-json-experiment/json"
-
-	"fenec/internal/api"
+	"fenec/client"
 )
 
 // positions is the collection of the tenant with the positions of its imports. It
@@ -29,21 +26,12 @@ func (im *importer) begin(ctx context.Context) error {
 	if err := im.state.save(im.State); err != nil {
 		return err
 	}
-	create, err := statement("create collection if not exists " + positions +
+	var begin client.Batch
+	begin.Add("create collection if not exists " + positions +
 		" (import text required @unique, offset int, line int, sum int, imported int, bad int)")
-	if err != nil {
-		return err
-	}
-	row, err := statement("insert "+positions+" {import: $1, offset: 0, line: 0, sum: 0, imported: 0, bad: 0}", im.state.Import)
-	if err != nil {
-		return err
-	}
-	_, err = im.Client.Insist(ctx, http.MethodPost, "/batch", append(create, row...))
-	var r *api.Refusal
-	if errors.As(err, &r) && r.Status == http.StatusConflict {
-		err = nil // an earlier try created it, and its response was lost
-	}
-	if err != nil {
+	begin.Add("insert "+positions+" {import: $1, offset: 0, line: 0, sum: 0, imported: 0, bad: 0}", im.state.Import)
+	err := im.apply(ctx, &begin)
+	if err != nil && !errors.Is(err, client.ErrConflict) { // a conflict: an earlier try created it, and its response was lost
 		return fmt.Errorf("cannot start: %w", err)
 	}
 	im.state.Begun = true
@@ -67,17 +55,9 @@ func (im *importer) resume(ctx context.Context) error {
 
 // position reads the import's position.
 func (im *importer) position(ctx context.Context) (at position, found bool, err error) {
-	answer, err := im.query(ctx, "get "+positions+" select offset, line, sum, imported, bad where import = $1", im.state.Import)
-	var r *api.Refusal
-	if errors.As(err, &r) && r.Status == http.StatusNotFound {
-		return at, false, nil
-	}
-	if err != nil {
-		return at, false, err
-	}
-	var rows []position
-	if err := json.Unmarshal(answer, &rows); err != nil {
-		return at, false, fmt.Errorf("invalid position of the import: %w", err)
+	rows, err := client.Query[position](ctx, im.Client, "get "+positions+" select offset, line, sum, imported, bad where import = $1", im.state.Import)
+	if err != nil && !errors.Is(err, client.ErrNotFound) {
+		return at, false, ended(ctx, err)
 	}
 	if len(rows) == 0 {
 		return at, false, nil
@@ -88,29 +68,18 @@ func (im *importer) position(ctx context.Context) (at position, found bool, err 
 // finish deletes the position, drops its collection if it was the last one, and
 // removes the state file. It may be called again.
 func (im *importer) finish(ctx context.Context) error {
-	mine, err := statement("del "+positions+" where import = $1", im.state.Import)
-	if err != nil {
-		return err
-	}
+	mine := "del " + positions + " where import = $1"
 	// The collection is dropped only if no other import has a row. An import that
 	// starts meanwhile creates the collection again in the block with its row.
-	others, err := statement("del " + positions + " require 0")
-	if err != nil {
-		return err
+	var all client.Batch
+	all.Add(mine, im.state.Import)
+	all.Add("del " + positions + " require 0")
+	all.Add("drop collection " + positions)
+	err := im.apply(ctx, &all)
+	if errors.Is(err, client.ErrRequire) {
+		err = im.exec(ctx, mine, im.state.Import)
 	}
-	drop, err := statement("drop collection " + positions)
-	if err != nil {
-		return err
-	}
-	_, err = im.Client.Insist(ctx, http.MethodPost, "/batch", append(append(mine, others...), drop...))
-	var r *api.Refusal
-	if errors.As(err, &r) && r.Status == http.StatusPreconditionFailed {
-		_, err = im.query(ctx, "del "+positions+" where import = $1", im.state.Import)
-	}
-	if errors.As(err, &r) && r.Status == http.StatusNotFound {
-		err = nil // gone already
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, client.ErrNotFound) { // not found: gone already
 		return fmt.Errorf("every line is imported, but the position was not deleted: %w", err)
 	}
 	return im.state.remove(im.State)
@@ -119,20 +88,14 @@ func (im *importer) finish(ctx context.Context) error {
 // dropEmpty drops the collection if it has no documents, and reports whether it
 // did.
 func (im *importer) dropEmpty(ctx context.Context) (bool, error) {
-	empty, err := statement("del " + im.Collection + " require 0")
-	if err != nil {
-		return false, err
-	}
-	drop, err := statement("drop collection " + im.Collection)
-	if err != nil {
-		return false, err
-	}
-	_, err = im.Client.Insist(ctx, http.MethodPost, "/batch", append(empty, drop...))
-	var r *api.Refusal
+	var drop client.Batch
+	drop.Add("del " + im.Collection + " require 0")
+	drop.Add("drop collection " + im.Collection)
+	err := im.apply(ctx, &drop)
 	switch {
 	case err == nil:
 		return true, nil
-	case errors.As(err, &r) && (r.Status == http.StatusPreconditionFailed || r.Status == http.StatusNotFound):
+	case errors.Is(err, client.ErrRequire) || errors.Is(err, client.ErrNotFound):
 		return false, nil // it is in use, or gone already
 	}
 	return false, fmt.Errorf("nothing was imported, and the collection %s created for it was not dropped: %w", im.Collection, err)
@@ -140,16 +103,12 @@ func (im *importer) dropEmpty(ctx context.Context) (bool, error) {
 
 // describe returns the collection's fields and their types.
 func (im *importer) describe(ctx context.Context) (map[string]string, error) {
-	answer, err := im.query(ctx, "describe "+im.Collection)
-	if err != nil {
-		return nil, err
-	}
-	var rows []struct {
+	rows, err := client.Query[struct {
 		Field string `json:"field"`
 		Type  string `json:"type"`
-	}
-	if err := json.Unmarshal(answer, &rows); err != nil {
-		return nil, fmt.Errorf("invalid description of %s: %w", im.Collection, err)
+	}](ctx, im.Client, "describe "+im.Collection)
+	if err != nil {
+		return nil, ended(ctx, err)
 	}
 	types := make(map[string]string, len(rows))
 	for _, r := range rows {
@@ -158,20 +117,22 @@ func (im *importer) describe(ctx context.Context) (map[string]string, error) {
 	return types, nil
 }
 
-// query runs one statement.
-func (im *importer) query(ctx context.Context, text string, params ...any) ([]byte, error) {
-	body, err := statement(text, params...)
-	if err != nil {
-		return nil, err
-	}
-	return im.Client.Insist(ctx, http.MethodPost, "/query", body)
+// exec runs one statement that may be repeated.
+func (im *importer) exec(ctx context.Context, statement string, params ...any) error {
+	_, err := im.writer.Exec(ctx, statement, params...)
+	return ended(ctx, err)
 }
 
-// statement returns a body of /query, which is also a line of /batch.
-func statement(text string, params ...any) ([]byte, error) {
-	body, err := json.Marshal(struct {
-		Query  string `json:"query"`
-		Params []any  `json:"params,omitempty"`
-	}{text, params})
-	return append(body, '\n'), err
+// apply runs a batch that may be repeated.
+func (im *importer) apply(ctx context.Context, b *client.Batch) error {
+	_, err := im.writer.Run(ctx, b)
+	return ended(ctx, err)
+}
+
+// ended returns the reason why the context ended in place of the error that this caused, or err if it has not ended.
+func ended(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
 }

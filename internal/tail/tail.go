@@ -9,12 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 
-	"fenec/internal/api"
+	"fenec/client"
 )
 
 // Wait is how long one request waits for a change. A router adds it to the timeout of the node.
@@ -22,7 +19,7 @@ const Wait = 25 * time.Second
 
 // Options set what is followed and how it is printed.
 type Options struct {
-	Client *api.Client
+	Client *client.Client
 	Out    io.Writer
 	// Since is the change to start after, if From is set. Otherwise tail starts after the last change now, or at the
 	// consumer's cursor.
@@ -48,69 +45,68 @@ func Run(ctx context.Context, o Options) (next uint64, known bool, err error) {
 	if err != nil && ctx.Err() != nil {
 		err = nil
 	}
-	return t.next, t.known, err
+	return t.next.Seq, t.known, err
 }
 
 type tailer struct {
 	Options
-	ctx     context.Context
-	next    uint64
-	known   bool
-	history string // of next
-	done    bool
-	text    renderer
+	ctx   context.Context
+	next  client.Position
+	known bool
+	done  bool
+	text  renderer
 }
 
 // begin finds the cursor.
-func (t *tailer) begin() error {
-	if t.Consumer == "" {
-		t.next, t.known = t.Since, t.From
+func (t *tailer) begin() (err error) {
+	switch {
+	case t.Consumer != "" && t.From:
+		return t.consumer().Commit(t.ctx, client.Position{Seq: t.Since})
+	case t.Consumer != "":
+		_, err = t.consumer().Create(t.ctx)
+		return err
+	case t.From:
+		t.next, t.known = client.Position{Seq: t.Since}, true
 		return nil
 	}
-	var body []byte
-	if t.From {
-		body = cursor(t.Since)
-	}
-	_, err := t.send("POST", t.consumerPath(), body)
+	t.next, err = t.Client.End(t.ctx)
+	t.known = err == nil
 	return err
 }
 
-func (t *tailer) consumerPath() string { return "/_changes/consumers/" + url.PathEscape(t.Consumer) }
-
-func cursor(since uint64) []byte {
-	return append(strconv.AppendUint([]byte(`{"since":`), since, 10), '}')
-}
+func (t *tailer) consumer() *client.Consumer { return t.Client.Consumer(t.Consumer) }
 
 // page prints the next changes and moves the cursor after them.
 func (t *tailer) page() error {
-	query := url.Values{}
-	switch {
-	case t.known:
-		query.Set("since", strconv.FormatUint(t.next, 10))
-	case t.Consumer != "":
-		query.Set("consumer", t.Consumer)
+	page, err := t.read()
+	if errors.Is(err, client.ErrGone) && t.Consumer != "" {
+		return fmt.Errorf("consumer %s is too far behind: %w", t.Consumer, err)
 	}
-	if !t.Once && (t.known || t.Consumer != "") { // otherwise this request only reads the cursor
-		query.Set("wait", strconv.FormatInt(Wait.Milliseconds(), 10))
-	}
-	a, err := t.send("GET", "/_changes?"+query.Encode(), nil)
 	if err != nil {
 		return err
 	}
-	next, err := strconv.ParseUint(a.Header.Get("Fenec-Next"), 10, 64)
-	if err != nil {
-		return errors.New("response without a Fenec-Next header: check that the URL is that of a tenant")
-	}
-	if err := t.print(a.Body); err != nil {
+	if err := t.print(page.Lines); err != nil {
 		return fmt.Errorf("write the changes: %w", err)
 	}
-	moved := len(a.Body) > 0
+	moved := len(page.Lines) > 0
 	t.done = t.Once && !moved
-	t.next, t.known, t.history = next, true, a.Header.Get("Fenec-History")
+	t.next, t.known = page.Next, true
 	if moved && t.Consumer != "" {
-		_, err = t.send("POST", t.consumerPath(), cursor(next))
+		return t.consumer().Commit(t.ctx, page.Next)
 	}
-	return err
+	return nil
+}
+
+// read reads the next changes: after the cursor if it is known, else after that of the consumer.
+func (t *tailer) read() (client.Page, error) {
+	o := client.ChangeOptions{Raw: true, Wait: Wait}
+	if t.Once {
+		o.Wait = 0
+	}
+	if !t.known {
+		return t.consumer().Next(t.ctx, o)
+	}
+	return t.Client.Page(t.ctx, t.next, o)
 }
 
 func (t *tailer) print(lines []byte) error {
@@ -122,19 +118,4 @@ func (t *tailer) print(lines []byte) error {
 	}
 	_, err := t.Out.Write(lines)
 	return err
-}
-
-// send sends a request and retries it for the client's patience. With the history, the server refuses a cursor of
-// another history.
-func (t *tailer) send(method, path string, body []byte) (api.Answer, error) {
-	r := api.Request{Method: method, Path: path, Body: body}
-	if t.history != "" {
-		r.Header = map[string]string{"Fenec-History": t.history}
-	}
-	a, err := t.Client.InsistSend(t.ctx, r)
-	var refused *api.Refusal
-	if errors.As(err, &refused) && refused.Status == http.StatusGone && t.Consumer != "" {
-		return a, fmt.Errorf("consumer %s is too far behind: %w", t.Consumer, err)
-	}
-	return a, err
 }

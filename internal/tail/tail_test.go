@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"fenec/internal/api"
+	"fenec/client"
 
 	"go.uber.org/goleak"
 )
@@ -31,12 +31,11 @@ type tenant struct {
 	landed chan struct{} // closed at the next change, for a page that waits
 }
 
-func serve(t *testing.T, s *tenant) *api.Client {
+func serve(t *testing.T, s *tenant) *client.Client {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	c := api.New(server.URL+"/t/acme", "")
-	c.Patience = 10 * time.Second
+	c := client.New(server.URL+"/t/acme", client.Options{Patience: 10 * time.Second})
 	t.Cleanup(c.Close)
 	return c
 }
@@ -173,15 +172,16 @@ func TestWhatIsNoTenantIsToldSo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.Method != "POST" {
-					w.WriteHeader(tc.status)
-					io.WriteString(w, tc.body)
+				if r.Method == "POST" {
+					io.WriteString(w, `{"name":"k","since":2}`)
+					return
 				}
+				w.WriteHeader(tc.status)
+				io.WriteString(w, tc.body)
 			}))
 			defer server.Close()
-			c := api.New(server.URL, "")
+			c := client.New(server.URL, client.Options{Patience: 5 * time.Second})
 			defer c.Close()
-			c.Patience = 5 * time.Second
 			_, _, err := Run(t.Context(), Options{Client: c, Out: io.Discard, Consumer: "k"})
 			if err == nil || err.Error() != tc.want {
 				t.Errorf("got %v, want %s", err, tc.want)
