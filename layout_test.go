@@ -5,8 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
+	"io/fs"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -22,11 +27,11 @@ var mayImport = map[string][]string{
 		"fenec/client", "fenec/internal/importer", "fenec/internal/tail", "fenec/internal/vfs",
 	},
 	"fenec/node": {
-		"fenec/engine/claim", "fenec/engine/feed", "fenec/engine", "fenec/engine/query", "fenec/engine/query/syntax", "fenec/engine/doc", "fenec/engine/fail",
+		"fenec/engine/claim", "fenec/engine/feed", "fenec/engine", "fenec/engine/doc", "fenec/engine/fail",
 		"fenec/engine/wal", "fenec/internal/http1", "fenec/internal/vfs",
 	},
 	"fenec/router": {
-		"fenec/engine/feed", "fenec/engine", "fenec/engine/query", "fenec/engine/query/syntax", "fenec/engine/doc", "fenec/engine/fail",
+		"fenec/engine/feed", "fenec/engine", "fenec/engine/doc", "fenec/engine/fail",
 		"fenec/engine/wal", "fenec/internal/http1", "fenec/internal/vfs",
 	},
 	"fenec/engine/claim": {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/internal/vfs"},
@@ -209,4 +214,56 @@ func listPackages(t *testing.T) []pkg {
 		t.Fatalf("go list names %d packages, want at least the ten of the layout", len(packages))
 	}
 	return packages
+}
+
+// makesScopes names, by server, the functions that may make a scope: what a request may do is decided in one place.
+var makesScopes = map[string][]string{"node": {"scopeOf"}, "router": {"exec", "rows"}}
+
+func TestScopesAreMadeInOnePlace(t *testing.T) {
+	for dir, allowed := range makesScopes {
+		made := map[string]bool{}
+		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			for _, d := range file.Decls {
+				name := "a declaration"
+				if f, ok := d.(*ast.FuncDecl); ok {
+					name = f.Name.Name
+				}
+				if !makesScope(d) {
+					continue
+				}
+				made[name] = true
+				if !slices.Contains(allowed, name) {
+					t.Errorf("%s: %s makes a scope, want only %v", path, name, allowed)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range allowed {
+			if !made[name] {
+				t.Errorf("%s: %s makes no scope: take it off the list", dir, name)
+			}
+		}
+	}
+}
+
+// makesScope reports whether a declaration makes an engine.Scope other than by passing one on.
+func makesScope(d ast.Decl) (makes bool) {
+	ast.Inspect(d, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			of, _ := s.X.(*ast.Ident)
+			makes = makes || of != nil && of.Name == "engine" && s.Sel.Name == "Everything"
+		}
+		return true
+	})
+	return makes
 }

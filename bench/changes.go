@@ -79,7 +79,7 @@ func fedFigure(r *report) error {
 		return func() (float64, error) {
 			began := time.Now()
 			for range fedPuts {
-				if _, err := o.db.Exec(context.Background(), st, nil); err != nil {
+				if _, err := o.db.Exec(context.Background(), engine.Everything(), st, nil); err != nil {
 					return 0, err
 				}
 			}

@@ -89,7 +89,7 @@ func groupOf(i int) string { return fmt.Sprint("group ", i*31%100) }
 func (o *ours) close() { o.db.Close() }
 
 func (o *ours) exec(text string, params ...doc.Value) error {
-	res, err := o.db.Exec(context.Background(), engine.Statement{Text: text, Params: params}, o.dst[:0])
+	res, err := o.db.Exec(context.Background(), engine.Everything(), engine.Statement{Text: text, Params: params}, o.dst[:0])
 	if res.Body != nil {
 		o.dst = res.Body
 	}

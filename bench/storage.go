@@ -70,12 +70,12 @@ func writeBig(path string) error {
 		return err
 	}
 	ctx := context.Background()
-	if _, err := db.Exec(ctx, engine.Statement{Text: `create collection c (n int, body text)`}, nil); err != nil {
+	if _, err := db.Exec(ctx, engine.Everything(), engine.Statement{Text: `create collection c (n int, body text)`}, nil); err != nil {
 		return err
 	}
 	body := text(strings.Repeat("x", 66)) // 100 bytes with what a document has around it
 	for i := range openDocuments {
-		if _, err := db.Exec(ctx, engine.Statement{Text: `put c {n: $1, body: $2}`, Params: []doc.Value{integer(int64(i)), body}}, nil); err != nil {
+		if _, err := db.Exec(ctx, engine.Everything(), engine.Statement{Text: `put c {n: $1, body: $2}`, Params: []doc.Value{integer(int64(i)), body}}, nil); err != nil {
 			return err
 		}
 	}

@@ -249,7 +249,7 @@ func TestAFailedBatchLeavesNoInsertIfAbsent(t *testing.T) {
 	mustExec(t, db, "create collection c (k text @unique, n int)")
 	mustExec(t, db, `insert into c {k: "a", n: 1}`)
 	before := dump(t, db)
-	_, at, err := db.Batch(context.Background(), []Statement{
+	_, at, err := db.Batch(context.Background(), Everything(), []Statement{
 		{Text: `insert into c [{k: "a"}, {k: "b"}] if absent else set {n: n + 1}`},
 		{Text: `insert into c {k: "b"} if absent`},
 		{Text: `get c where k = "b" count require 2`},

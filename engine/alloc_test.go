@@ -16,7 +16,7 @@ func TestAPutAllocatesNothing(t *testing.T) {
 	mustExec(t, db, `get notes where year > 1 count`) // the index is there from now on
 	params := []doc.Value{textParam("the title"), intParam(7), doc.FloatValue(1.5), doc.BoolValue(true), textParam("tag")}
 	allocations := testing.AllocsPerRun(2000, func() {
-		if _, err := db.Exec(context.Background(), Statement{put5Text, params}, nil); err != nil {
+		if _, err := db.Exec(context.Background(), Everything(), Statement{put5Text, params}, nil); err != nil {
 			t.Fatal(err)
 		}
 	})

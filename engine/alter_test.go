@@ -145,7 +145,7 @@ func (m *altered) set(t *rapid.T) {
 // refused is a block of alters, with a put between them, that the failure of the last statement undoes.
 func (m *altered) refused(t *rapid.T) {
 	f := m.field(t).name
-	_, at, err := m.db.Batch(context.Background(), statements1(
+	_, at, err := m.db.Batch(context.Background(), Everything(), statements1(
 		`alter collection c add field fresh int @sorted`, `put c {fresh: 1}`, `alter collection c rename field `+f+` to other`,
 		`set c {other: null}`, `alter collection c drop field other`, `set c {fresh: 2}`, `get nothing`))
 	if fail.KindOf(err) != fail.NotFound || at != 6 {
@@ -341,7 +341,7 @@ func TestARenameKeepsWhatIsBuilt(t *testing.T) {
 	if c.Sorted("m") != sorted || c.Hash("k.k") != hash || c.index("n") != nil || c.index("j.k") != nil {
 		t.Error("an index was built anew, or is found by the old name")
 	}
-	_, _, err := db.Batch(context.Background(), statements1(`alter collection c rename field m to n`, `get nothing`))
+	_, _, err := db.Batch(context.Background(), Everything(), statements1(`alter collection c rename field m to n`, `get nothing`))
 	wantKind(t, err, fail.NotFound)
 	if c.Sorted("m") != sorted {
 		t.Error("the rename put back lost the index")
@@ -387,6 +387,6 @@ func declareBeside(t *testing.T, db *DB, text string, meanwhile func()) error {
 		t.Fatal(err)
 	}
 	meanwhile()
-	_, err = db.write(&write{ctx: env.Ctx, statement: s, env: env, built: built})
+	_, err = db.write(&write{ctx: env.Ctx, scope: Everything(), statement: s, env: env, built: built})
 	return err
 }

@@ -10,7 +10,10 @@ import (
 	"fenec/engine/query"
 )
 
-func (db *DB) batch(ctx context.Context, r *Request) (reply Reply, err error) {
+func (db *DB) batch(ctx context.Context, scope Scope, r *Request) (reply Reply, err error) {
+	if err := scope.MayRead(); err != nil {
+		return Reply{At: -1}, err
+	}
 	account := query.AccountOf(ctx)
 	if account == nil {
 		account = new(query.Account)
@@ -23,6 +26,9 @@ func (db *DB) batch(ctx context.Context, r *Request) (reply Reply, err error) {
 		if parsed[i], err = db.statements.parseWithin(st.Text, account); err != nil {
 			return Reply{At: i}, err
 		}
+		if err = scope.permits(parsed[i]); err != nil {
+			return Reply{At: i}, err
+		}
 		if parsed[i].compacts() {
 			compacts = true
 		} else {
@@ -33,7 +39,7 @@ func (db *DB) batch(ctx context.Context, r *Request) (reply Reply, err error) {
 	case compacts && writes && r.Once != nil:
 		return Reply{At: -1}, fail.New(fail.Invalid, "a batch that writes and compacts is not one block and cannot run under an idempotency key: send the compact on its own")
 	case compacts:
-		reply.Results, reply.At, err = db.eachAlone(ctx, account, r.Statements)
+		reply.Results, reply.At, err = db.eachAlone(ctx, scope, account, r.Statements)
 		return reply, err
 	}
 	trees := account.Held() - held
@@ -43,7 +49,7 @@ func (db *DB) batch(ctx context.Context, r *Request) (reply Reply, err error) {
 		reply.Results, reply.At, err = db.batchRead(ctx, parsed, r.Statements)
 		return reply, err
 	}
-	w := write{ctx: ctx, once: r.Once, claim: r.Claim, batch: parsed, statements: r.Statements}
+	w := write{ctx: ctx, scope: scope, once: r.Once, claim: r.Claim, batch: parsed, statements: r.Statements}
 	reply.Kept, err = db.write(&w)
 	reply.At = w.at
 	if err == nil || errors.Is(err, ErrNothing) {
@@ -52,12 +58,12 @@ func (db *DB) batch(ctx context.Context, r *Request) (reply Reply, err error) {
 	return reply, err
 }
 
-func (db *DB) eachAlone(ctx context.Context, account *query.Account, sts []Statement) (results []Result, at int, err error) {
+func (db *DB) eachAlone(ctx context.Context, scope Scope, account *query.Account, sts []Statement) (results []Result, at int, err error) {
 	answers := 0
 	defer func() { account.MostAnswer = 0 }()
 	for i, st := range sts {
 		account.MostAnswer = max(1, MaxBatchAnswer-answers)
-		res, err := db.Exec(ctx, st, nil)
+		res, err := db.Exec(ctx, scope, st, nil)
 		if err != nil {
 			return results, i, ofBatch(err)
 		}

@@ -35,7 +35,7 @@ func TestTheAnswersOfABatchAreBoundedTogether(t *testing.T) {
 		"a write that answers is put back": {append(reads(7), "set c {n: n + 1} returning *"), 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			results, at, err := db.Batch(context.Background(), statements1(c.texts...))
+			results, at, err := db.Batch(context.Background(), Everything(), statements1(c.texts...))
 			wantKind(t, err, fail.TooLarge)
 			if at != c.at || results != nil || err == nil || !strings.Contains(err.Error(), "the answers of the batch are over 64 MiB together") {
 				t.Errorf("%d results, failed at %d, want %d: %v", len(results), at, c.at, err)
@@ -45,7 +45,7 @@ func TestTheAnswersOfABatchAreBoundedTogether(t *testing.T) {
 			}
 		})
 	}
-	if results, _, err := db.Batch(context.Background(), statements1(reads(7)...)); err != nil || len(results) != 7 {
+	if results, _, err := db.Batch(context.Background(), Everything(), statements1(reads(7)...)); err != nil || len(results) != 7 {
 		t.Errorf("answers that fit: %d, %v", len(results), err)
 	}
 }
@@ -53,7 +53,7 @@ func TestTheAnswersOfABatchAreBoundedTogether(t *testing.T) {
 func TestABatchWithCompactKeepsWhatRanBeforeALongAnswer(t *testing.T) {
 	db := large(t)
 	texts := append([]string{"put c {n: 8}", "compact"}, strings.Split(strings.Repeat("get c\n", 8)+"put c {n: 9}", "\n")...)
-	results, at, err := db.Batch(context.Background(), statements1(texts...))
+	results, at, err := db.Batch(context.Background(), Everything(), statements1(texts...))
 	wantKind(t, err, fail.TooLarge)
 	if at != 9 || len(results) != 9 {
 		t.Errorf("failed at %d with %d results: %v", at, len(results), err)
@@ -65,16 +65,16 @@ func TestABatchHoldsOneAccount(t *testing.T) {
 	db := large(t)
 	a := &query.Account{Most: 20 << 20}
 	ctx := &query.Accounted{Context: context.Background(), Account: a}
-	if _, at, err := db.Batch(ctx, statements1("get c count", "get c", "get c where n < 0", "get c", "get c")); fail.KindOf(err) != fail.TooLarge || at < 3 {
+	if _, at, err := db.Batch(ctx, Everything(), statements1("get c count", "get c", "get c where n < 0", "get c", "get c")); fail.KindOf(err) != fail.TooLarge || at < 3 {
 		t.Errorf("failed at %d: %v", at, err)
 	}
 	a.Settle(0)
-	if _, _, err := db.Batch(ctx, statements1("get c order body limit 1 select n", "get c order body limit 1 select n")); err != nil || a.Held() > 1<<10 {
+	if _, _, err := db.Batch(ctx, Everything(), statements1("get c order body limit 1 select n", "get c order body limit 1 select n")); err != nil || a.Held() > 1<<10 {
 		t.Errorf("%d bytes stay counted: %v", a.Held(), err)
 	}
 	a.Settle(0)
 	short := strings.Split(strings.Repeat("get c where n < 5 select n\n", 4999)+"get c where n < 5 select n", "\n")
-	results, _, err := db.Batch(ctx, statements1(short...))
+	results, _, err := db.Batch(ctx, Everything(), statements1(short...))
 	took := int64(len(short)) * int64(unsafe.Sizeof(Result{}))
 	for i := range results {
 		took += int64(cap(results[i].Body))
@@ -85,9 +85,9 @@ func TestABatchHoldsOneAccount(t *testing.T) {
 	a.Settle(0)
 	long := "get c where n in [0" + strings.Repeat(",1", 10_000) + "] select n"
 	for _, run := range []func() error{
-		func() error { _, err := db.Exec(ctx, Statement{Text: long}, nil); return err },
+		func() error { _, err := db.Exec(ctx, Everything(), Statement{Text: long}, nil); return err },
 		func() error { _, err := db.Writes(ctx, long); return err },
-		func() error { _, _, err := db.Batch(ctx, statements1(long, long)); return err },
+		func() error { _, _, err := db.Batch(ctx, Everything(), statements1(long, long)); return err },
 	} {
 		if err := run(); err != nil || a.Held() > 1<<10 {
 			t.Errorf("the tree of a long statement: %v, %d bytes stay counted", err, a.Held())

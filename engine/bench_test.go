@@ -56,7 +56,7 @@ func put5(tb testing.TB, db *DB, i int64) {
 		{Kind: doc.Bool, N: uint64(i & 1)},
 		textParam("tag"),
 	}
-	if _, err := db.Exec(context.Background(), Statement{put5Text, params}, nil); err != nil {
+	if _, err := db.Exec(context.Background(), Everything(), Statement{put5Text, params}, nil); err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -72,7 +72,7 @@ func BenchmarkPut(b *testing.B) {
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := db.Exec(ctx, Statement{put5Text, params}, nil); err != nil {
+		if _, err := db.Exec(ctx, Everything(), Statement{put5Text, params}, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -85,7 +85,7 @@ func benchmarkGet(b *testing.B, indexes, text string, params ...doc.Value) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for b.Loop() {
-		res, err := db.Exec(ctx, Statement{text, params}, dst[:0])
+		res, err := db.Exec(ctx, Everything(), Statement{text, params}, dst[:0])
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func BenchmarkFilterInterleaved(b *testing.B) {
 	}
 	ctx := context.Background()
 	for b.Loop() {
-		if _, err := db.Exec(ctx, Statement{`get notes where year < 50000 count`, nil}, nil); err != nil {
+		if _, err := db.Exec(ctx, Everything(), Statement{`get notes where year < 50000 count`, nil}, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

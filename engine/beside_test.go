@@ -30,7 +30,9 @@ func TestConcurrentAlters(t *testing.T) {
 				if kind := fail.KindOf(err); err != nil && kind != fail.NotFound && kind != fail.Conflict {
 					return fmt.Errorf("%s: %w", texts[i%len(texts)], err)
 				}
-				db.Collections()
+				if _, err := db.Collections(Everything()); err != nil {
+					return err
+				}
 			}
 			return nil
 		})

@@ -35,7 +35,7 @@ func TestABatchLandsWholeOrNotAtAll(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, at, err := db.Batch(context.Background(), statements1(tc.texts...))
+			_, at, err := db.Batch(context.Background(), Everything(), statements1(tc.texts...))
 			wantKind(t, err, tc.kind)
 			if at != tc.at {
 				t.Errorf("it failed at statement %d, want %d: %v", at, tc.at, err)
@@ -61,7 +61,7 @@ func TestABatchLandsWholeOrNotAtAll(t *testing.T) {
 
 func TestABatchReadsItsOwnWrites(t *testing.T) {
 	db := inMemory(t, Options{})
-	results, _, err := db.Batch(context.Background(), statements1(
+	results, _, err := db.Batch(context.Background(), Everything(), statements1(
 		`create collection c (n int @sorted)`, `put c [{n: 2}, {n: 1}]`, `get c order n select n`, `set c {n: n + 1}`, `get c where n >= 3 count`))
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestUniqueValuesAreCheckedAtTheEndOfTheStatement(t *testing.T) {
 	wantRows(t, db, `get c where n is not null select id, n`, `[{"id":1,"n":2},{"id":2,"n":1}]`)
 	_, err := exec(db, `put c {j: {key: "a"}}`)
 	wantKind(t, err, fail.Conflict)
-	if _, at, err := db.Batch(context.Background(), statements1(`del c where n = 2`, `put c {n: 2, j: {key: "a"}}`)); err != nil {
+	if _, at, err := db.Batch(context.Background(), Everything(), statements1(`del c where n = 2`, `put c {n: 2, j: {key: "a"}}`)); err != nil {
 		t.Errorf("a block may free a value and take it again, it failed at %d: %v", at, err)
 	}
 }

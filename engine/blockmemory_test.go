@@ -44,14 +44,14 @@ func TestWhatABlockTakesIsCountedUntilItHasLanded(t *testing.T) {
 			want := int64(0) // of the answers
 			var err error
 			if len(c.statements) == 1 {
-				_, err = db.Exec(ctx, Statement{Text: c.statements[0]}, nil)
+				_, err = db.Exec(ctx, Everything(), Statement{Text: c.statements[0]}, nil)
 			} else {
 				var sts []Statement
 				for _, text := range c.statements {
 					sts = append(sts, Statement{Text: text})
 				}
 				var results []Result
-				results, _, err = db.Batch(ctx, sts)
+				results, _, err = db.Batch(ctx, Everything(), sts)
 				want = int64(len(sts)) * int64(unsafe.Sizeof(Result{}))
 				for i := range results {
 					want += int64(cap(results[i].Body))

@@ -16,10 +16,16 @@ var ErrNothing = errors.New("there is nothing to write")
 
 // Claim is a statement or a batch of sets, dels and reads that waits until it has something to write.
 type Claim struct {
-	// Line names the queue of the claim. It is equal for claims that always find something to write at the same time.
-	Line string
+	// Line is the queue of the claim. It is equal for claims that always find something to write at the same time.
+	Line Line
 
 	parts []claimPart // of the sets and dels, and of the gets that require
+}
+
+// Line identifies a queue of claims.
+type Line struct {
+	scope Scope
+	text  string
 }
 
 type claimPart struct {
@@ -28,13 +34,20 @@ type claimPart struct {
 }
 
 // Claim parses statements as one claim. It returns nil if all of them only read. It fails with fail.Invalid on statements
-// that always write and on conditions whose changes cannot be foreseen. at is the index of the statement at fault.
-func (db *DB) Claim(sts []Statement) (c *Claim, at int, err error) {
+// that always write and on conditions whose changes cannot be foreseen. at is the index of the statement at fault, -1 if
+// it is none of them.
+func (db *DB) Claim(scope Scope, sts []Statement) (c *Claim, at int, err error) {
+	if err := scope.MayRead(); err != nil {
+		return nil, -1, err
+	}
 	c = &Claim{}
 	writes := false
 	for i, st := range sts {
 		s, err := db.statements.parse(st.Text)
 		if err != nil {
+			return nil, i, err
+		}
+		if err := scope.permits(s); err != nil {
 			return nil, i, err
 		}
 		writes = writes || s.writes()
@@ -50,11 +63,11 @@ func (db *DB) Claim(sts []Statement) (c *Claim, at int, err error) {
 	if !writes {
 		return nil, 0, nil
 	}
-	c.Line = c.line()
+	c.Line = Line{scope, c.line()}
 	return c, 0, nil
 }
 
-// line returns the claim's Line. Whether a single statement writes depends only on its collection, condition, limit and
+// line returns the text of the claim's Line. Whether a single statement writes depends only on its collection, condition, limit and
 // require, not on what it writes, its order and what it returns. So workers that write their own names share one queue. In
 // a batch a statement may read what another wrote, so the whole text counts.
 func (c *Claim) line() string {

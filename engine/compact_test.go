@@ -143,7 +143,7 @@ func TestACompactThatIsStoppedLeavesTheFileAsItWas(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := db.Exec(ctx, Statement{Text: `compact`}, nil)
+	_, err := db.Exec(ctx, Everything(), Statement{Text: `compact`}, nil)
 	wantKind(t, err, fail.Canceled)
 	if names, _ := fs.ReadDir("/"); len(names) != 1 {
 		t.Errorf("the directory holds %v", names)

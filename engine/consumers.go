@@ -42,7 +42,10 @@ var consumerSchema = &doc.Schema{
 }
 
 // Consumers lists the consumers by name.
-func (db *DB) Consumers() ([]Consumer, error) {
+func (db *DB) Consumers(scope Scope) ([]Consumer, error) {
+	if err := scope.MayRead(); err != nil {
+		return nil, err
+	}
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	if db.closed {
@@ -58,7 +61,10 @@ func (db *DB) Consumers() ([]Consumer, error) {
 }
 
 // Consumer returns the consumer of that name. It fails with fail.NotFound if it does not exist.
-func (db *DB) Consumer(name string) (Consumer, error) {
+func (db *DB) Consumer(scope Scope, name string) (Consumer, error) {
+	if err := scope.MayRead(); err != nil {
+		return Consumer{}, err
+	}
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	if db.closed {
@@ -73,11 +79,11 @@ func (db *DB) Consumer(name string) (Consumer, error) {
 
 // SetConsumer sets a consumer's cursor and creates the consumer if it does not exist. It is an ordinary write, under a key
 // if o is not nil.
-func (db *DB) SetConsumer(o *Once, c Consumer) (Result, *Kept, error) {
+func (db *DB) SetConsumer(scope Scope, o *Once, c Consumer) (Result, *Kept, error) {
 	if err := checkConsumerName(c.Name); err != nil {
 		return Result{}, nil, err
 	}
-	return db.writeOwn(o, func(x *tx) error {
+	return db.writeOwn(scope, o, func(x *tx) error {
 		t := db.tables[consumersName]
 		if t == nil {
 			if err := x.CreateCollection(consumerSchema); err != nil {
@@ -103,8 +109,8 @@ func (db *DB) SetConsumer(o *Once, c Consumer) (Result, *Kept, error) {
 }
 
 // DeleteConsumer deletes a consumer. It fails with fail.NotFound if it does not exist.
-func (db *DB) DeleteConsumer(o *Once, name string) (Result, *Kept, error) {
-	return db.writeOwn(o, func(x *tx) error {
+func (db *DB) DeleteConsumer(scope Scope, o *Once, name string) (Result, *Kept, error) {
+	return db.writeOwn(scope, o, func(x *tx) error {
 		id, _ := db.consumer(name)
 		if id == 0 {
 			return errConsumer(name)
@@ -114,8 +120,8 @@ func (db *DB) DeleteConsumer(o *Once, name string) (Result, *Kept, error) {
 }
 
 // writeOwn runs a write to an internal collection.
-func (db *DB) writeOwn(o *Once, own func(x *tx) error) (Result, *Kept, error) {
-	w := write{ctx: context.Background(), once: o, own: own}
+func (db *DB) writeOwn(scope Scope, o *Once, own func(x *tx) error) (Result, *Kept, error) {
+	w := write{ctx: context.Background(), scope: scope, once: o, own: own}
 	kept, err := db.write(&w)
 	if err != nil {
 		return Result{}, nil, err

@@ -10,7 +10,7 @@ import (
 
 func setConsumer(t *testing.T, db *DB, name string, since uint64) {
 	t.Helper()
-	if _, _, err := db.SetConsumer(nil, Consumer{name, since}); err != nil {
+	if _, _, err := db.SetConsumer(Everything(), nil, Consumer{name, since}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -18,7 +18,7 @@ func setConsumer(t *testing.T, db *DB, name string, since uint64) {
 func TestConsumersAreRowsOfTheirOwn(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs, Sync: always})
-	if all, err := db.Consumers(); err != nil || len(all) != 0 {
+	if all, err := db.Consumers(Everything()); err != nil || len(all) != 0 {
 		t.Errorf("at first there are %v, %v", all, err)
 	}
 	mustExec(t, db, "create collection c (n int)")
@@ -32,17 +32,17 @@ func TestConsumersAreRowsOfTheirOwn(t *testing.T) {
 	after := fs.Crash()
 	db.Close()
 	db = reopen(t, Options{FS: after, Sync: always})
-	if all, err := db.Consumers(); err != nil || fmt.Sprint(all) != "[{a 0} {b 2}]" {
+	if all, err := db.Consumers(Everything()); err != nil || fmt.Sprint(all) != "[{a 0} {b 2}]" {
 		t.Errorf("after a crash there are %v, %v", all, err)
 	}
-	if _, _, err := db.DeleteConsumer(nil, "a"); err != nil {
+	if _, _, err := db.DeleteConsumer(Everything(), nil, "a"); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := db.DeleteConsumer(nil, "a")
+	_, _, err := db.DeleteConsumer(Everything(), nil, "a")
 	wantKind(t, err, fail.NotFound)
-	_, err = db.Consumer("a")
+	_, err = db.Consumer(Everything(), "a")
 	wantKind(t, err, fail.NotFound)
-	if one, err := db.Consumer("b"); one.Since != 2 || err != nil {
+	if one, err := db.Consumer(Everything(), "b"); one.Since != 2 || err != nil {
 		t.Errorf("b is at %d, %v", one.Since, err)
 	}
 	_, err = exec(db, "get _consumers")
@@ -50,9 +50,9 @@ func TestConsumersAreRowsOfTheirOwn(t *testing.T) {
 	if _, err := db.Freeze(); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = db.SetConsumer(nil, Consumer{"b", 3})
+	_, _, err = db.SetConsumer(Everything(), nil, Consumer{"b", 3})
 	wantKind(t, err, fail.Frozen)
 	db.Close()
-	_, err = db.Consumers()
+	_, err = db.Consumers(Everything())
 	wantKind(t, err, fail.Closed)
 }

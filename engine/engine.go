@@ -10,6 +10,9 @@
 // it stages one record, which fixes its place in the file. The record is written and synced outside the lock, in a group
 // with other waiting records. The write returns after that.
 //
+// Every call that reads or writes content for a caller takes a Scope, which says what that caller may do. FenecQL is parsed in
+// this package and below it, and nowhere else.
+//
 // A statement ignores documents whose ttl has expired at the statement's time. They stay in the file until Expire, which
 // the owner of the database calls periodically, deletes them.
 //

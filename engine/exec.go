@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"fenec/engine/query"
-	"fenec/engine/query/syntax"
 )
 
 // Request is a list of statements and how to run them.
@@ -39,31 +38,34 @@ type Reply struct {
 //
 // A batch that contains a compact is not one block: each of its statements runs on its own, and those before a failure
 // stay.
-func (db *DB) Run(ctx context.Context, r *Request) (Reply, error) {
+func (db *DB) Run(ctx context.Context, scope Scope, r *Request) (Reply, error) {
 	if r.Batch || len(r.Statements) != 1 {
-		return db.batch(ctx, r)
+		return db.batch(ctx, scope, r)
 	}
-	res, kept, err := db.exec(ctx, r.Once, r.Statements[0], r.Dst, r.Claim)
+	res, kept, err := db.exec(ctx, scope, r.Once, r.Statements[0], r.Dst, r.Claim)
 	return Reply{Result: res, Kept: kept}, err
 }
 
 // Exec is Run of one statement.
-func (db *DB) Exec(ctx context.Context, st Statement, dst []byte) (Result, error) {
-	res, _, err := db.exec(ctx, nil, st, dst, false)
+func (db *DB) Exec(ctx context.Context, scope Scope, st Statement, dst []byte) (Result, error) {
+	res, _, err := db.exec(ctx, scope, nil, st, dst, false)
 	return res, err
 }
 
 // Batch is Run of a batch.
-func (db *DB) Batch(ctx context.Context, sts []Statement) (results []Result, at int, err error) {
-	r, err := db.batch(ctx, &Request{Statements: sts})
+func (db *DB) Batch(ctx context.Context, scope Scope, sts []Statement) (results []Result, at int, err error) {
+	r, err := db.batch(ctx, scope, &Request{Statements: sts})
 	return r.Results, r.At, err
 }
 
-func (db *DB) exec(ctx context.Context, o *Once, st Statement, dst []byte, claim bool) (res Result, kept *Kept, err error) {
+func (db *DB) exec(ctx context.Context, scope Scope, o *Once, st Statement, dst []byte, claim bool) (res Result, kept *Kept, err error) {
 	account := query.AccountOf(ctx)
 	held := account.Held()
 	s, err := db.statements.parseWithin(st.Text, account)
 	if err != nil {
+		return Result{}, nil, err
+	}
+	if err := scope.permits(s); err != nil {
 		return Result{}, nil, err
 	}
 	tree := account.Held() - held
@@ -74,7 +76,7 @@ func (db *DB) exec(ctx context.Context, o *Once, st Statement, dst []byte, claim
 	case s.compacts():
 		res, err = db.compactStatement(ctx, s)
 	case s.writes():
-		res, kept, err = db.execWrite(o, s, &env, dst, claim)
+		res, kept, err = db.execWrite(scope, o, s, &env, dst, claim)
 	default:
 		res, err = db.execRead(s, &env, dst)
 	}
@@ -95,13 +97,13 @@ func (db *DB) execRead(s *statement, env *query.Env, dst []byte) (Result, error)
 	return db.runLocked(s, env, &db.reader, dst)
 }
 
-func (db *DB) execWrite(o *Once, s *statement, env *query.Env, dst []byte, claim bool) (Result, *Kept, error) {
+func (db *DB) execWrite(scope Scope, o *Once, s *statement, env *query.Env, dst []byte, claim bool) (Result, *Kept, error) {
 	built := db.watch(s)
 	defer db.unwatch(built)
 	if err := db.prepare(env, built); err != nil {
 		return Result{}, nil, err
 	}
-	w := write{ctx: env.Ctx, once: o, claim: claim, statement: s, env: *env, built: built, dst: dst}
+	w := write{ctx: env.Ctx, scope: scope, once: o, claim: claim, statement: s, env: *env, built: built, dst: dst}
 	kept, err := db.write(&w)
 	return w.result, kept, err
 }
@@ -144,27 +146,4 @@ func (c *timedContext) Err() error {
 		return context.DeadlineExceeded
 	}
 	return c.Context.Err()
-}
-
-// Writes reports whether text is a statement that writes or compacts. It fails if text cannot be parsed.
-func (db *DB) Writes(ctx context.Context, text string) (bool, error) {
-	account := query.AccountOf(ctx)
-	defer account.Return(account.Held())
-	s, err := db.statements.parseWithin(text, account)
-	if err != nil {
-		return false, err
-	}
-	return s.writes(), nil
-}
-
-// CheckCondition checks that all of text parses as one condition.
-func (db *DB) CheckCondition(text string) error {
-	_, err := syntax.ParseCondition(text)
-	return err
-}
-
-// CheckHaving checks that all of text parses as one condition on groups.
-func (db *DB) CheckHaving(text string) error {
-	_, err := syntax.ParseHaving(text)
-	return err
 }

@@ -131,7 +131,7 @@ func TestARefusedWriteBringsBackTheRowItReplaced(t *testing.T) {
 	db := inMemory(t, Options{Clock: func() time.Time { return now }})
 	mustExec(t, db, `create collection c (u text @unique, at timestamp @ttl(1s))`)
 	mustExec(t, db, `put c [{u: "a", at: 0}, {u: "b"}]`)
-	_, _, err := db.Batch(t.Context(), []Statement{{Text: `put c {u: "a"}`}, {Text: `insert c {id: 2}`}})
+	_, _, err := db.Batch(t.Context(), Everything(), []Statement{{Text: `put c {u: "a"}`}, {Text: `insert c {id: 2}`}})
 	wantKind(t, err, fail.Conflict)
 	now = time.UnixMilli(500)
 	wantRows(t, db, `get c select id, u`, `[{"id":1,"u":"a"},{"id":2,"u":"b"}]`)

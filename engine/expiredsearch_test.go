@@ -164,7 +164,7 @@ func (m *fading) failingBatch(t *rapid.T) {
 		r := fadingRow{prose.Draw(t, "text"), "n: 1", m.time(t)}
 		texts = append(texts, m.row(id+1, r, m.name))
 	}
-	_, _, err := m.db.Batch(context.Background(), statements1(`put c [`+strings.Join(texts, ", ")+`]`, `del c where id < 8`, `get nothing`))
+	_, _, err := m.db.Batch(context.Background(), Everything(), statements1(`put c [`+strings.Join(texts, ", ")+`]`, `del c where id < 8`, `get nothing`))
 	if fail.KindOf(err) != fail.NotFound {
 		t.Fatal(err)
 	}

@@ -174,14 +174,14 @@ func TestAFollowerEqualsItsLeader(t *testing.T) {
 				try(fmt.Sprintf(`del c where n = %d limit 2`, rapid.IntRange(0, 4).Draw(t, "where")))
 			},
 			"batch": func(t *rapid.T) {
-				_, _, _ = c.leader.Batch(context.Background(), statements1(`put c `+followed(t), `set c {tag: "b"} where tag = "a"`, `del c where n = 0`))
+				_, _, _ = c.leader.Batch(context.Background(), Everything(), statements1(`put c `+followed(t), `set c {tag: "b"} where tag = "a"`, `del c where n = 0`))
 			},
 			"under a key": func(t *rapid.T) {
 				keys++
 				o := &Once{Key: fmt.Sprint(keys), Answer: func([]Result) (int, []byte) { return 200, []byte("{}") }}
-				_, _ = c.leader.Run(context.Background(), &Request{Statements: statements1(`put c ` + followed(t)), Once: o})
+				_, _ = c.leader.Run(context.Background(), Everything(), &Request{Statements: statements1(`put c ` + followed(t)), Once: o})
 			},
-			"consume":    func(t *rapid.T) { _, _, _ = c.leader.SetConsumer(nil, Consumer{"reader", c.leader.seq}) },
+			"consume":    func(t *rapid.T) { _, _, _ = c.leader.SetConsumer(Everything(), nil, Consumer{"reader", c.leader.seq}) },
 			"add field":  func(*rapid.T) { fields++; try(fmt.Sprintf(`alter collection c add field x%d int`, fields)) },
 			"drop field": func(*rapid.T) { try(fmt.Sprintf(`alter collection c drop field x%d`, fields)) },
 			"index":      func(*rapid.T) { try(`create index on c (j.k) @sorted`) },

@@ -144,7 +144,7 @@ func TestSalvageOpens(t *testing.T) {
 	mustExec(t, db, `create collection c (n int)`)
 	mustExec(t, db, `put c [{n: 1}, {n: 2}]`)
 	from := db.Stats().FileBytes
-	if _, _, err := db.Batch(context.Background(), statements1(`drop collection c`, `create collection c (n int)`)); err != nil {
+	if _, _, err := db.Batch(context.Background(), Everything(), statements1(`drop collection c`, `create collection c (n int)`)); err != nil {
 		t.Fatal(err)
 	}
 	mustExec(t, db, `put c {n: 3}`)

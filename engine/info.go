@@ -11,7 +11,10 @@ type CollectionInfo struct {
 }
 
 // Collections lists the collections by name.
-func (db *DB) Collections() []CollectionInfo {
+func (db *DB) Collections(scope Scope) ([]CollectionInfo, error) {
+	if err := scope.MayRead(); err != nil {
+		return nil, err
+	}
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	now := db.opts.Clock()
@@ -20,7 +23,7 @@ func (db *DB) Collections() []CollectionInfo {
 		t := db.tables[name]
 		infos = append(infos, CollectionInfo{t.schema, t.Len() - t.expired(now)})
 	}
-	return infos
+	return infos, nil
 }
 
 // Stats is the size of a database.

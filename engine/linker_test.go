@@ -139,9 +139,9 @@ func TestCreateIndexLinksAllBeforeItAnswers(t *testing.T) {
 	stopped, stop := context.WithCancel(context.Background())
 	stop()
 	create := Statement{Text: `create index on c (v) @hnsw(l2)`}
-	_, err := db.Exec(stopped, create, nil)
+	_, err := db.Exec(stopped, Everything(), create, nil)
 	wantKind(t, err, fail.Canceled)
-	if _, err := db.Exec(context.Background(), create, nil); err != nil {
+	if _, err := db.Exec(context.Background(), Everything(), create, nil); err != nil {
 		t.Fatal(err)
 	}
 	if s, ok := db.tables["c"].index("v").ifBuilt().(*graphIndex); !ok || s.waiting() > 0 || s.Len() != 500 {

@@ -44,7 +44,10 @@ type Kept struct {
 
 // RanBefore returns the answer kept under the key of o, or nil if the write has not run or o is nil. It also works on a
 // database that accepts no writes.
-func (db *DB) RanBefore(o *Once) (*Kept, error) {
+func (db *DB) RanBefore(scope Scope, o *Once) (*Kept, error) {
+	if err := scope.MayRead(); err != nil {
+		return nil, err
+	}
 	if o == nil {
 		return nil, nil
 	}

@@ -23,7 +23,7 @@ func keyed(db *DB, key string, texts ...string) (answer string, kept *Kept, err 
 		}
 		return 200 + len(results), []byte(answer)
 	}
-	reply, err := db.Run(context.Background(), &Request{Statements: statements1(texts...), Once: o})
+	reply, err := db.Run(context.Background(), Everything(), &Request{Statements: statements1(texts...), Once: o})
 	if err == nil && len(texts) == 1 && reply.Kept == nil && answer != "" && reply.Result.Seq != db.seq {
 		err = fmt.Errorf("the result is of change %d, the database at %d", reply.Result.Seq, db.seq)
 	}
@@ -143,7 +143,7 @@ func TestNoStatementSeesTheKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantRows(t, db, `collections`, `[{"name":"c","documents":1}]`)
-	if got := db.Collections(); len(got) != 1 || db.Stats().Documents != 1 {
+	if got := collections(t, db); len(got) != 1 || db.Stats().Documents != 1 {
 		t.Errorf("listed are %v, counted %d", got, db.Stats().Documents)
 	}
 	for _, text := range []string{

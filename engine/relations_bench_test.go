@@ -16,7 +16,7 @@ func fill(b *testing.B, db *DB, collection string, rows int, row func(i int) str
 		for i := at; i < min(at+1000, rows); i++ {
 			fmt.Fprintf(&text, "%s{%s}", map[bool]string{true: "", false: ","}[i == at], row(i))
 		}
-		if _, err := db.Exec(b.Context(), Statement{Text: "put " + collection + " [" + text.String() + "]"}, nil); err != nil {
+		if _, err := db.Exec(b.Context(), Everything(), Statement{Text: "put " + collection + " [" + text.String() + "]"}, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -29,7 +29,7 @@ func BenchmarkLookup(b *testing.B) {
 	}
 	b.Cleanup(func() { _ = db.Close() })
 	for _, text := range []string{"create collection products (name text, price int)", "create collection reviews (product_id int @hash, stars int, created timestamp, text text)"} {
-		if _, err := db.Exec(b.Context(), Statement{Text: text}, nil); err != nil {
+		if _, err := db.Exec(b.Context(), Everything(), Statement{Text: text}, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -47,7 +47,7 @@ func BenchmarkLookup(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				n = (n + 20) % 19_000
-				r, err := db.Exec(b.Context(), Statement{Text: text, Params: []doc.Value{doc.IntValue(n)}}, dst[:0])
+				r, err := db.Exec(b.Context(), Everything(), Statement{Text: text, Params: []doc.Value{doc.IntValue(n)}}, dst[:0])
 				if err != nil || r.Rows != 20 {
 					b.Fatal(r, err)
 				}
@@ -64,7 +64,7 @@ func BenchmarkGroup(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = db.Close() })
-	if _, err := db.Exec(b.Context(), Statement{Text: "create collection orders (status text, kind int, total int, price float)"}, nil); err != nil {
+	if _, err := db.Exec(b.Context(), Everything(), Statement{Text: "create collection orders (status text, kind int, total int, price float)"}, nil); err != nil {
 		b.Fatal(err)
 	}
 	fill(b, db, "orders", rows, func(i int) string {
@@ -78,7 +78,7 @@ func BenchmarkGroup(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := db.Exec(b.Context(), Statement{Text: text}, nil); err != nil {
+				if _, err := db.Exec(b.Context(), Everything(), Statement{Text: text}, nil); err != nil {
 					b.Fatal(err)
 				}
 			}

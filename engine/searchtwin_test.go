@@ -78,7 +78,7 @@ func TestASearchMatchesTheScan(t *testing.T) {
 				each(fmt.Sprintf(`del %%s where id %% 4 = %d limit 2`, rapid.IntRange(0, 3).Draw(t, "rest")))
 			},
 			"failing batch": func(t *rapid.T) {
-				_, _, err := w.db.Batch(context.Background(), statements1(
+				_, _, err := w.db.Batch(context.Background(), Everything(), statements1(
 					`put indexed `+searchDocument(t, true), `put indexed `+searchDocument(t, false), `del indexed where id < 5`, `get nothing`))
 				if fail.KindOf(err) != fail.NotFound {
 					t.Fatal(err)

@@ -143,7 +143,10 @@ type StatementStats struct {
 
 // StatementStats lists the counts of the statements that ran, by descending total time. A statement's time is how long its
 // caller waited; within a batch it is how long it ran. Statements that cannot be parsed are not counted.
-func (db *DB) StatementStats() []StatementStats {
+func (db *DB) StatementStats(scope Scope) ([]StatementStats, error) {
+	if err := scope.MayRead(); err != nil {
+		return nil, err
+	}
 	c := &db.shapes
 	c.mu.Lock()
 	list := make([]StatementStats, 0, len(c.counts))
@@ -157,8 +160,14 @@ func (db *DB) StatementStats() []StatementStats {
 	slices.SortFunc(list, func(a, b StatementStats) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), strings.Compare(a.Shape, b.Shape))
 	})
-	return list
+	return list, nil
 }
 
 // ResetStatementStats sets the counts to zero.
-func (db *DB) ResetStatementStats() { db.shapes.reset() }
+func (db *DB) ResetStatementStats(scope Scope) error {
+	if err := scope.MayWrite(); err != nil {
+		return err
+	}
+	db.shapes.reset()
+	return nil
+}

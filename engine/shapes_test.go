@@ -12,10 +12,19 @@ import (
 	"github.com/rs/zerolog"
 )
 
+func statementStats(t *testing.T, db *DB) []StatementStats {
+	t.Helper()
+	all, err := db.StatementStats(Everything())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 // counted is what is counted of a shape, without its times.
 func counted(t *testing.T, db *DB, shape string) string {
 	t.Helper()
-	for _, s := range db.StatementStats() {
+	for _, s := range statementStats(t, db) {
 		if s.Shape != shape {
 			continue
 		}
@@ -45,7 +54,7 @@ func TestStatementsAreCountedByShape(t *testing.T) {
 	if _, err := exec(db, `get d where n = 1`); err == nil {
 		t.Fatal("no collection is one")
 	}
-	if _, _, err := db.Batch(context.Background(), []Statement{{Text: `set c {n: n + 10}`}, {Text: `get c where n > 12`}}); err != nil {
+	if _, _, err := db.Batch(context.Background(), Everything(), []Statement{{Text: `set c {n: n + 10}`}, {Text: `get c where n > 12`}}); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -66,11 +75,13 @@ func TestStatementsAreCountedByShape(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", shape, got, want)
 		}
 	}
-	if n := len(db.StatementStats()); n != 7 {
-		t.Errorf("%d shapes are counted: %v", n, db.StatementStats())
+	if n := len(statementStats(t, db)); n != 7 {
+		t.Errorf("%d shapes are counted: %v", n, statementStats(t, db))
 	}
-	db.ResetStatementStats()
-	if got := db.StatementStats(); len(got) != 0 || db.shapes.bytes.Load() != 0 {
+	if err := db.ResetStatementStats(Everything()); err != nil {
+		t.Fatal(err)
+	}
+	if got := statementStats(t, db); len(got) != 0 || db.shapes.bytes.Load() != 0 {
 		t.Errorf("after a reset: %v, %d bytes", got, db.shapes.bytes.Load())
 	}
 	mustExec(t, db, `get c where n > 1`)
@@ -87,7 +98,7 @@ func TestTheLeastCalledShapesGo(t *testing.T) {
 		mustExec(t, db, often)
 		mustExec(t, db, fmt.Sprintf(`get c select n as a%d`, i))
 	}
-	if n := len(db.StatementStats()); n != maxShapes {
+	if n := len(statementStats(t, db)); n != maxShapes {
 		t.Errorf("%d shapes are kept, want %d", n, maxShapes)
 	}
 	if got, want := counted(t, db, `get c where n = ?`), fmt.Sprintf("%d calls, 0 rows, 0 errors", 3*maxShapes); got != want {

@@ -137,3 +137,12 @@ func (s *statement) writes() bool {
 	}
 	return true
 }
+
+// grows reports whether s may add to the database.
+func (s *statement) grows() bool {
+	switch s.tree.(type) {
+	case *syntax.Put, *syntax.Set, *syntax.CreateCollection, *syntax.CreateIndex:
+		return true
+	}
+	return false
+}

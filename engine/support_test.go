@@ -47,7 +47,7 @@ func reopen(tb testing.TB, o Options) *DB {
 }
 
 func exec(db *DB, text string, params ...doc.Value) (Result, error) {
-	return db.Exec(context.Background(), Statement{text, params}, nil)
+	return db.Exec(context.Background(), Everything(), Statement{text, params}, nil)
 }
 
 func mustExec(tb rapid.TB, db *DB, text string, params ...doc.Value) Result {
@@ -73,11 +73,20 @@ func wantKind(tb rapid.TB, err error, want fail.Kind) {
 	}
 }
 
+func collections(tb rapid.TB, db *DB) []CollectionInfo {
+	tb.Helper()
+	all, err := db.Collections(Everything())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return all
+}
+
 // dump is everything a database holds, for comparing two.
 func dump(tb rapid.TB, db *DB) string {
 	tb.Helper()
 	out := ""
-	for _, c := range db.Collections() {
+	for _, c := range collections(tb, db) {
 		out += fmt.Sprintf("%s %v %v\n", c.Schema.Name, c.Schema.Fields, c.Schema.Paths)
 		out += string(mustExec(tb, db, "get "+c.Schema.Name).Body) + "\n"
 	}

@@ -92,7 +92,7 @@ func TestAWriteHasNoMoreTimeForAUniqueIndex(t *testing.T) {
 		return err
 	}, "building the index @unique on u of c, 4 096 of 10 001 documents read")
 	batch := func() error {
-		_, _, err := db.Batch(context.Background(), []Statement{{Text: "put c {m: 10000}"}, {Text: "create index on c (m) @unique"}})
+		_, _, err := db.Batch(context.Background(), Everything(), []Statement{{Text: "put c {m: 10000}"}, {Text: "create index on c (m) @unique"}})
 		return err
 	}
 	limit(3, batch, "building the index @unique on u of c, 4 096 of 10 001 documents read")

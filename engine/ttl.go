@@ -51,7 +51,7 @@ func (db *DB) Expire() (deleted int, err error) {
 	if !db.anyExpired(now) {
 		return 0, nil
 	}
-	_, _, err = db.writeOwn(nil, func(x *tx) (err error) {
+	_, _, err = db.writeOwn(Everything(), nil, func(x *tx) (err error) {
 		deleted, err = x.expire(now)
 		return err
 	})

@@ -259,7 +259,7 @@ func (m *mortal) same(t *rapid.T) {
 	m.check(t, `get c select id, n`, m.ids(all))
 	m.check(t, `get c count`, fmt.Sprintf(`[{"count":%d}]`, len(all)))
 	m.check(t, `collections`, fmt.Sprintf(`[{"name":"c","documents":%d}]`, len(all)))
-	if got := m.db.Collections()[0].Documents; got != len(all) {
+	if got := collections(t, m.db)[0].Documents; got != len(all) {
 		t.Fatalf("the collection is said to have %d documents, want %d", got, len(all))
 	}
 	n := rapid.IntRange(0, 3).Draw(t, "from")

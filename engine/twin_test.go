@@ -159,7 +159,7 @@ func TestAnIndexMatchesTheScan(t *testing.T) {
 			"set first": func(t *rapid.T) { w.same(t, `set %s {u: "a"} where `+conditions(t)+order(t)+` limit 2 returning *`) },
 			"delete":    func(t *rapid.T) { w.same(t, `del %s where `+conditions(t)+order(t)+` limit 2 returning id`) },
 			"failing batch": func(t *rapid.T) {
-				_, _, err := w.db.Batch(context.Background(), statements1(
+				_, _, err := w.db.Batch(context.Background(), Everything(), statements1(
 					`put indexed `+document(t), `set indexed {n: 1} where `+condition(t), `del indexed where `+condition(t), `get nothing`))
 				if fail.KindOf(err) != fail.NotFound {
 					t.Fatal(err)

@@ -67,7 +67,7 @@ func TestAnUndoneBlockLeavesNothing(t *testing.T) {
 	before := everything(t, db)
 	for n := range blocks {
 		texts := append(slices.Clone(blocks[:n+1]), `get nothing`)
-		if _, _, err := db.Batch(context.Background(), statements1(texts...)); fail.KindOf(err) != fail.NotFound {
+		if _, _, err := db.Batch(context.Background(), Everything(), statements1(texts...)); fail.KindOf(err) != fail.NotFound {
 			t.Fatalf("%d statements: %v", n+1, err)
 		}
 		if after := everything(t, db); after != before {
@@ -126,8 +126,10 @@ func TestAWriteThatPanicsIsTakenBackAndLetsOthersWrite(t *testing.T) {
 	}
 	text := `put c [` + string(rows[:len(rows)-1]) + `]`
 	run := map[string]func(){
-		"a statement": func() { _, _ = db.Exec(panicking{context.Background()}, Statement{Text: text}, nil) },
-		"a batch":     func() { _, _, _ = db.Batch(panicking{context.Background()}, statements1(`put c {n: 50}`, text)) },
+		"a statement": func() { _, _ = db.Exec(panicking{context.Background()}, Everything(), Statement{Text: text}, nil) },
+		"a batch": func() {
+			_, _, _ = db.Batch(panicking{context.Background()}, Everything(), statements1(`put c {n: 50}`, text))
+		},
 	}
 	for name, fn := range run {
 		func() {

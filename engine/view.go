@@ -39,7 +39,10 @@ type View struct {
 
 // View calls fn with a view of the database at the current change. No write lands until fn returns, so it must be short.
 // fn must not call the database except through the view. The statement timeout applies to all its reads together.
-func (db *DB) View(ctx context.Context, fn func(v *View) error) error {
+func (db *DB) View(ctx context.Context, scope Scope, fn func(v *View) error) error {
+	if err := scope.MayRead(); err != nil {
+		return err
+	}
 	ctx = db.timed(ctx)
 	db.mu.RLock()
 	defer db.mu.RUnlock()
@@ -52,10 +55,10 @@ func (db *DB) View(ctx context.Context, fn func(v *View) error) error {
 
 // SettledView is View that returns once the change of the view is as durable as an acknowledged write. If that change
 // could not be written, fn has seen what was undone, and is called again.
-func (db *DB) SettledView(ctx context.Context, fn func(v *View) error) error {
+func (db *DB) SettledView(ctx context.Context, scope Scope, fn func(v *View) error) error {
 	for {
 		var last wal.Ticket
-		if err := db.View(ctx, func(v *View) error {
+		if err := db.View(ctx, scope, func(v *View) error {
 			last = v.last
 			return fn(v)
 		}); err != nil {

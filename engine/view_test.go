@@ -17,7 +17,7 @@ func TestAViewIsOfOneChange(t *testing.T) {
 	defer db.Close()
 	exec := func(text string) {
 		t.Helper()
-		if _, err := db.Exec(context.Background(), Statement{Text: text}, nil); err != nil {
+		if _, err := db.Exec(context.Background(), Everything(), Statement{Text: text}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -28,7 +28,7 @@ func TestAViewIsOfOneChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	wrote := make(chan struct{})
-	err = db.View(context.Background(), func(v *View) error {
+	err = db.View(context.Background(), Everything(), func(v *View) error {
 		go func() {
 			defer close(wrote)
 			exec("set c {n: 2}")
@@ -49,7 +49,7 @@ func TestAViewIsOfOneChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec("alter collection c rename field n to m") // the query goes on
-	err = db.View(context.Background(), func(v *View) error {
+	err = db.View(context.Background(), Everything(), func(v *View) error {
 		res, err := v.Run(one, []doc.Value{doc.IntValue(1)}, nil)
 		if err == nil && (string(res.Body) != `[{"id":1,"m":2}]` || v.Seq != 4) {
 			t.Errorf("read %s at change %d", res.Body, v.Seq)
@@ -69,7 +69,7 @@ func TestAViewIsOfOneChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = db.View(ctx, func(v *View) error {
+	err = db.View(ctx, Everything(), func(v *View) error {
 		_, err := v.Run(all, nil, nil)
 		return err
 	})
@@ -77,7 +77,7 @@ func TestAViewIsOfOneChange(t *testing.T) {
 		t.Errorf("a view nobody waits for: %v", err)
 	}
 	db.Close()
-	if err := db.View(context.Background(), func(*View) error { return nil }); fail.KindOf(err) != fail.Closed {
+	if err := db.View(context.Background(), Everything(), func(*View) error { return nil }); fail.KindOf(err) != fail.Closed {
 		t.Errorf("a view of a closed database: %v", err)
 	}
 }

@@ -21,6 +21,7 @@ import (
 // The first three run under the locks.
 type write struct {
 	ctx   context.Context
+	scope Scope
 	once  *Once // nil without a key
 	claim bool  // the write fails with ErrNothing if it writes nothing
 
@@ -43,7 +44,11 @@ type write struct {
 
 // write runs w. If w has run before under its key, kept is the first answer and w has no result.
 func (db *DB) write(w *write) (kept *Kept, err error) {
-	if kept, err = db.RanBefore(w.once); kept != nil || err != nil {
+	if err = w.scope.MayWrite(); err != nil {
+		w.at = -1
+		return nil, err
+	}
+	if kept, err = db.RanBefore(w.scope, w.once); kept != nil || err != nil {
 		w.at = -1
 		return kept, err
 	}

@@ -43,7 +43,7 @@ func TestABlockIsRefusedByWhatItDoes(t *testing.T) {
 		before := everything(t, db)
 		seq := db.seq
 		refuse = true
-		_, err := db.Run(t.Context(), &Request{Statements: statements1(tc.texts...), Batch: true})
+		_, err := db.Run(t.Context(), Everything(), &Request{Statements: statements1(tc.texts...), Batch: true})
 		blocks := 1
 		if tc.texts[0] == `get c` {
 			blocks = 0
@@ -54,7 +54,7 @@ func TestABlockIsRefusedByWhatItDoes(t *testing.T) {
 			t.Errorf("%q, refused, left\n%s\nof\n%s", tc.texts, after, before)
 		}
 		refuse = false
-		if _, err := db.Run(t.Context(), &Request{Statements: statements1(tc.texts...), Batch: true}); err != nil {
+		if _, err := db.Run(t.Context(), Everything(), &Request{Statements: statements1(tc.texts...), Batch: true}); err != nil {
 			t.Errorf("%q: %v", tc.texts, err)
 		}
 		if len(asked) != 2*blocks || blocks > 0 && (asked[0].Rows != tc.rows || asked[0] != asked[1] || db.seq == seq) {
@@ -65,10 +65,10 @@ func TestABlockIsRefusedByWhatItDoes(t *testing.T) {
 	// The server's own rows do not count, and a sweep is asked about like any block.
 	asked = nil
 	o := &Once{Key: "a", Answer: func([]Result) (int, []byte) { return 200, []byte("{}") }}
-	if _, err := db.Run(t.Context(), &Request{Statements: statements1(`put c {n: 7}`), Once: o}); err != nil {
+	if _, err := db.Run(t.Context(), Everything(), &Request{Statements: statements1(`put c {n: 7}`), Once: o}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := db.SetConsumer(nil, Consumer{"a", 1}); err != nil {
+	if _, _, err := db.SetConsumer(Everything(), nil, Consumer{"a", 1}); err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(2 * time.Second)

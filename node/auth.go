@@ -7,12 +7,23 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 
+	"fenec/engine"
 	"fenec/internal/http1"
 )
 
 // mayRead reports whether a request may access the tenants' data.
 func (n *Node) mayRead(r *http1.Request) bool {
 	return n.config.DataToken == "" || presents(r, n.config.DataToken)
+}
+
+// scopeOf returns what a request below a tenant may do with the tenant's data, once its token is known to be right. Nothing
+// else in this package makes a scope.
+func scopeOf(p *position) engine.Scope {
+	scope := engine.Everything()
+	if p.marked {
+		scope = scope.ReadOnly("the request is marked Fenec-Read: replica")
+	}
+	return scope
 }
 
 // mayManage reports whether a request may access /_admin/.

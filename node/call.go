@@ -8,7 +8,6 @@ import (
 	"fenec/engine"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
-	"fenec/engine/query"
 	"fenec/internal/http1"
 )
 
@@ -23,9 +22,10 @@ type call struct {
 	node    *Node
 	request *http1.Request
 	tenant  *tenant
-	name    []byte // the collection of the path, a checked name
-	all     bool   // the path is /C/all
-	key     []byte // the request's Idempotency-Key, if keyed
+	scope   engine.Scope // made by serveTenant
+	name    []byte       // the collection of the path, a checked name
+	all     bool         // the path is /C/all
+	key     []byte       // the request's Idempotency-Key, if keyed
 	keyed   bool
 	position
 	cursor cursor // where a stream continues
@@ -37,8 +37,8 @@ type call struct {
 	levels []level     // of lookup
 	clauses
 
-	account    query.Account // of what the request's statements hold and answer
-	counted    query.Accounted
+	account    engine.Account // of what the request's statements hold and answer
+	counted    engine.Accounted
 	parsed     int64 // bytes that parsed parameters take
 	parsedHeld int64 // of them, counted in the node's budget
 	pieces     int64 // bytes of an answer that is not in Answer.Body
@@ -75,7 +75,7 @@ func kept(b []byte) []byte {
 
 // context returns the request's context, with the account of the call.
 func (c *call) context() context.Context {
-	c.counted = query.Accounted{Context: c.request.Context(), Account: &c.account}
+	c.counted = engine.Accounted{Context: c.request.Context(), Account: &c.account}
 	return &c.counted
 }
 
@@ -111,7 +111,7 @@ func (n *Node) checkGrowth(t *tenant) error {
 // answer returns a result as an answer with status 200.
 func (c *call) answer(res *engine.Result) http1.Answer {
 	a := http1.Answer{Status: 200, Headers: c.head(res)}
-	if res.Kind == query.Rows {
+	if res.Kind == engine.Rows {
 		a.Body = res.Body
 	} else {
 		a.Body = appendResult(c.request.Scratch(), res)
@@ -122,9 +122,9 @@ func (c *call) answer(res *engine.Result) http1.Answer {
 // appendResult appends a result in the form of /query.
 func appendResult(dst []byte, res *engine.Result) []byte {
 	switch res.Kind {
-	case query.Affected:
+	case engine.Affected:
 		return appendCount(dst, "affected", res.Affected)
-	case query.Message:
+	case engine.Message:
 		dst = append(dst, `{"message":`...)
 		dst = doc.AppendQuoted(dst, []byte(res.Message))
 		return append(dst, '}')

@@ -10,7 +10,6 @@ import (
 	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/engine/feed"
-	"fenec/engine/query"
 	"fenec/internal/http1"
 )
 
@@ -53,7 +52,7 @@ func (c *call) changes() http1.Answer {
 // onePage returns the requested page of changes.
 func (c *call) onePage(q *changesQuery) (http1.Answer, error) {
 	p := page{
-		feed: c.tenant.feed, next: q.since, body: c.request.Scratch(), limit: q.limit, names: c.tenant.feed.Names(),
+		feed: c.tenant.feed, scope: c.scope, next: q.since, body: c.request.Scratch(), limit: q.limit, names: c.tenant.feed.Names(),
 		account: &c.account,
 	}
 	p.roof = cap(p.body)
@@ -150,7 +149,7 @@ func (c *call) findCursor(q *changesQuery) error {
 	changes := c.tenant.feed
 	switch {
 	case q.consumer != nil:
-		consumer, err := c.tenant.db.Consumer(string(q.consumer))
+		consumer, err := c.tenant.db.Consumer(c.scope, string(q.consumer))
 		if err != nil {
 			return err
 		}
@@ -207,6 +206,7 @@ func (c *call) fill(p *page, wait time.Duration) error {
 // page is a page of changes being made.
 type page struct {
 	feed   *feed.Feed
+	scope  engine.Scope
 	next   uint64 // the cursor after its last change
 	body   []byte
 	lines  int
@@ -214,15 +214,15 @@ type page struct {
 	names  *feed.Names
 	blocks []feed.Block
 
-	account *query.Account // of body
-	roof    int            // bytes that body may have without being counted again
+	account *engine.Account // of body
+	roof    int             // bytes that body may have without being counted again
 }
 
 // read adds the changes after the page, in whole blocks as far as they fit. It adds only part of a block that would not fit
 // on an empty page.
 func (p *page) read() (err error) {
 	for {
-		p.blocks, err = p.feed.Read(p.blocks[:0], p.next, feed.Durable, readChanges)
+		p.blocks, err = p.feed.Read(p.scope, p.blocks[:0], p.next, feed.Durable, readChanges)
 		if err != nil || len(p.blocks) == 0 {
 			return err
 		}

@@ -98,7 +98,7 @@ func (c *call) lastRun(run attempt) (http1.Answer, error) {
 // execClaim is exec of a statement that may be held.
 func (c *call) execClaim(st engine.Statement, answer func(*call, *engine.Result) http1.Answer) (http1.Answer, error) {
 	db, ctx := c.tenant.db, claimant{c.context(), c.request}
-	waits, _, err := db.Claim([]engine.Statement{st})
+	waits, _, err := db.Claim(c.scope, []engine.Statement{st})
 	if err != nil {
 		return http1.Answer{}, err
 	}
@@ -107,7 +107,7 @@ func (c *call) execClaim(st engine.Statement, answer func(*call, *engine.Result)
 		return http1.Answer{}, err
 	}
 	run := func(try bool) (http1.Answer, error) {
-		reply, err := db.Run(ctx, &engine.Request{Statements: []engine.Statement{st}, Once: o, Claim: try, Dst: c.request.Scratch()})
+		reply, err := db.Run(ctx, c.scope, &engine.Request{Statements: []engine.Statement{st}, Once: o, Claim: try, Dst: c.request.Scratch()})
 		switch {
 		case reply.Kept != nil:
 			return replay(reply.Kept), nil
@@ -119,7 +119,7 @@ func (c *call) execClaim(st engine.Statement, answer func(*call, *engine.Result)
 	if waits == nil { // it reads
 		return c.sure(run)(false)
 	}
-	if kept, err := db.RanBefore(o); kept != nil || err != nil {
+	if kept, err := db.RanBefore(c.scope, o); kept != nil || err != nil {
 		return replay(kept), err
 	}
 	return c.hold(waits, run)
@@ -128,7 +128,7 @@ func (c *call) execClaim(st engine.Statement, answer func(*call, *engine.Result)
 // execBatchClaim is execBatch of statements that may be held.
 func (c *call) execBatchClaim(statements []engine.Statement) (a http1.Answer, completed, at int, err error) {
 	db, ctx := c.tenant.db, claimant{c.context(), c.request}
-	waits, at, err := db.Claim(statements)
+	waits, at, err := db.Claim(c.scope, statements)
 	if err != nil {
 		return http1.Answer{}, 0, at, err
 	}
@@ -138,7 +138,7 @@ func (c *call) execBatchClaim(statements []engine.Statement) (a http1.Answer, co
 	}
 	run := func(try bool) (http1.Answer, error) {
 		var reply engine.Reply
-		reply, err = db.Run(ctx, &engine.Request{Statements: statements, Batch: true, Once: o, Claim: try})
+		reply, err = db.Run(ctx, c.scope, &engine.Request{Statements: statements, Batch: true, Once: o, Claim: try})
 		at = reply.At
 		switch {
 		case reply.Kept != nil:
@@ -152,7 +152,7 @@ func (c *call) execBatchClaim(statements []engine.Statement) (a http1.Answer, co
 		a, err = c.sure(run)(false)
 		return a, 0, at, err
 	}
-	if kept, err := db.RanBefore(o); kept != nil || err != nil {
+	if kept, err := db.RanBefore(c.scope, o); kept != nil || err != nil {
 		return replay(kept), 0, -1, err
 	}
 	a, err = c.hold(waits, run)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"fenec/engine"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
 )
@@ -103,6 +104,7 @@ var (
 	space     = []byte(" ")
 	equals    = []byte("=")
 	comma     = []byte(",")
+	dot       = []byte(".")
 )
 
 func (c *call) readKey(key, value []byte, assigned bool, allowed keys) error {
@@ -241,7 +243,7 @@ func (c *call) readOrder(list []byte) error {
 // readWhere copies a condition of FenecQL. It has been parsed as one whole condition without parameters, so nothing in it
 // can end the parentheses around it; the line end after it ends a comment.
 func (c *call) readWhere(text []byte) error {
-	if err := c.tenant.db.CheckCondition(string(text)); err != nil {
+	if err := engine.CheckCondition(string(text)); err != nil {
 		return err
 	}
 	c.and()
@@ -251,7 +253,7 @@ func (c *call) readWhere(text []byte) error {
 
 // readHaving copies a condition of groups, checked like that of where.
 func (c *call) readHaving(text []byte) error {
-	if err := c.tenant.db.CheckHaving(string(text)); err != nil {
+	if err := engine.CheckHaving(string(text)); err != nil {
 		return err
 	}
 	c.having = append(append(append(c.having, '('), text...), "\n)"...)

@@ -31,7 +31,7 @@ func (r *running) exec(tenant, text string, params ...doc.Value) {
 		}
 		defer r.release(one)
 	}
-	if _, err := one.db.Exec(context.Background(), engine.Statement{Text: text, Params: params}, nil); err != nil {
+	if _, err := one.db.Exec(context.Background(), engine.Everything(), engine.Statement{Text: text, Params: params}, nil); err != nil {
 		r.t.Fatalf("%s: %v", text, err)
 	}
 }

@@ -2,11 +2,10 @@ package node
 
 import (
 	"bytes"
-	"unicode"
 	"unicode/utf8"
 
+	"fenec/engine"
 	"fenec/engine/fail"
-	"fenec/engine/query/syntax"
 )
 
 // unescape decodes the percent escapes of a part of a target; in a query a plus is a space. It returns raw itself if there
@@ -51,45 +50,8 @@ func unhex(c byte) byte {
 	return c | 0x20 - 'a' + 10
 }
 
-// isName reports whether text is a name of FenecQL: a letter or _, then letters, digits, combining marks and _. Nothing
-// else from a URL is ever written into a statement.
-func isName(text []byte) bool {
-	for i := 0; i < len(text); {
-		c, size := rune(text[i]), 1
-		if c >= utf8.RuneSelf {
-			c, size = utf8.DecodeRune(text[i:])
-		}
-		switch {
-		case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_':
-		case '0' <= c && c <= '9':
-			if i == 0 {
-				return false
-			}
-		case c < utf8.RuneSelf:
-			return false
-		case unicode.IsLetter(c):
-		case i > 0 && (unicode.IsDigit(c) || unicode.IsMark(c)):
-		default:
-			return false
-		}
-		i += size
-	}
-	return len(text) > 0
-}
+// isName reports whether text is a name of FenecQL. Nothing else from a URL is ever written into a statement.
+func isName(text []byte) bool { return engine.IsName(string(text)) }
 
-// isPath reports whether text is names joined by dots, at most as many as a path may have.
-func isPath(text []byte) bool {
-	for parts := 1; parts <= syntax.MaxPath; parts++ {
-		name, rest, more := bytes.Cut(text, dot)
-		if !isName(name) {
-			return false
-		}
-		if !more {
-			return true
-		}
-		text = rest
-	}
-	return false
-}
-
-var dot = []byte(".")
+// isPath reports whether text is a path of FenecQL, which a name is too.
+func isPath(text []byte) bool { return engine.IsPath(string(text)) }

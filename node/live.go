@@ -3,7 +3,6 @@ package node
 import (
 	"fenec/engine"
 	"fenec/engine/fail"
-	"fenec/engine/query"
 	"fenec/internal/http1"
 )
 
@@ -38,9 +37,9 @@ func (c *call) openStream() (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{node: c.node, tenant: c.tenant, feed: c.tenant.feed, shape: shape, request: c.request.ID}
+	s := &stream{node: c.node, tenant: c.tenant, feed: c.tenant.feed, scope: c.scope, shape: shape, request: c.request.ID}
 	s.account, s.room.budget = c.node.newAccount(), c.node.budget.answers
-	s.ctx = &query.Accounted{Context: c.request.Context(), Account: &s.account}
+	s.ctx = &engine.Accounted{Context: c.request.Context(), Account: &s.account}
 	if err := s.open(); err != nil {
 		return nil, err
 	}
@@ -92,9 +91,9 @@ func (s *stream) close() {
 // begin finds the collection and where the stream starts: after the change since if the changes after it are kept, and
 // otherwise with a seed.
 func (s *stream) begin(since uint64, resumes bool) error {
-	return s.tenant.db.SettledView(s.ctx, func(v *engine.View) error {
+	return s.tenant.db.SettledView(s.ctx, s.scope, func(v *engine.View) error {
 		s.seq, s.history = v.Seq, v.History
-		s.collection = s.feed.Collection(s.shape.collection, v.Seq)
+		s.collection = s.feed.Collection(s.scope, s.shape.collection, v.Seq)
 		if resumes && s.canFollow(v, since) {
 			s.seq, s.history, s.event = since, v.HistoryAt(since), nil
 			return s.shape.in(v, &s.account).check()
@@ -108,5 +107,5 @@ func (s *stream) begin(since uint64, resumes bool) error {
 // after an alter of what the shape reads, rows differ without a change of theirs.
 func (s *stream) canFollow(v *engine.View, since uint64) bool {
 	return s.feed.Check(since) == nil && v.Seq-since <= uint64(s.node.config.Changes) &&
-		s.feed.Collection(s.shape.collection, since) == s.collection && !s.altered(since, v.Seq)
+		s.feed.Collection(s.scope, s.shape.collection, since) == s.collection && !s.altered(since, v.Seq)
 }

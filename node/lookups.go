@@ -3,8 +3,8 @@ package node
 import (
 	"bytes"
 
+	"fenec/engine"
 	"fenec/engine/fail"
-	"fenec/engine/query/syntax"
 )
 
 // level is one lookup of a query string: `lookup=name`, and the keys that begin with `name.`
@@ -44,8 +44,8 @@ func (c *call) readLevels() error {
 			if c.level(name) != nil {
 				return fail.New(fail.Invalid, "%s is looked up twice in one chain", clipped(name))
 			}
-			if len(c.levels) == syntax.MaxLookups {
-				return fail.New(fail.Invalid, "a chain of lookups has at most %d levels", syntax.MaxLookups)
+			if len(c.levels) == engine.MaxLookups {
+				return fail.New(fail.Invalid, "a chain of lookups has at most %d levels", engine.MaxLookups)
 			}
 			c.levels = append(c.levels, level{name: name})
 		}

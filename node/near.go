@@ -151,7 +151,11 @@ func (c *call) completeNear(n *nearBody) error {
 
 // onlyField returns the name of the collection's only suitable field, for a key that is left out.
 func (c *call) onlyField(key, what string, meant func(f *doc.Field) bool) (string, error) {
-	for _, info := range c.tenant.db.Collections() {
+	all, err := c.tenant.db.Collections(c.scope)
+	if err != nil {
+		return "", err
+	}
+	for _, info := range all {
 		if info.Schema.Name != string(c.name) {
 			continue
 		}

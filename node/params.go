@@ -3,9 +3,9 @@ package node
 import (
 	"unsafe"
 
+	"fenec/engine"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
-	"fenec/engine/query"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -76,7 +76,7 @@ func (c *call) parse(text []byte) (doc.Raw, error) {
 func (c *call) holdParsed(n int64) error {
 	c.parsed += n
 	more := c.parsed - c.parsedHeld
-	if more <= query.Uncounted {
+	if more <= engine.Uncounted {
 		return nil
 	}
 	answers := c.node.budget.answers
@@ -88,6 +88,6 @@ func (c *call) holdParsed(n int64) error {
 	}
 	c.parsedHeld += more
 	c.account.Beside = c.parsedHeld
-	c.account.Most = min(query.DefaultMemory+c.parsedHeld, answers.Max()) // a statement that needs more would wait for itself
+	c.account.Most = min(engine.DefaultMemory+c.parsedHeld, answers.Max()) // a statement that needs more would wait for itself
 	return nil
 }

@@ -187,26 +187,16 @@ func errLeaving(name string) error {
 	return fail.New(fail.Closed, "tenant %s is being moved or deleted, send the request again", name)
 }
 
-// judge holds statements that only read until their position is reached, and refuses statements that write if the request is
-// marked as a read. It returns which one failed. Invalid statements are left to the engine.
-func (c *call) judge(statements ...engine.Statement) (at int, err error) {
+// awaitReads holds statements that only read until their position is reached. Statements of which one writes, and invalid
+// ones, are left to the engine.
+func (c *call) awaitReads(statements ...engine.Statement) error {
 	if !c.asked {
-		return 0, nil
+		return nil
 	}
-	for i, st := range statements {
-		if writes, err := c.tenant.db.Writes(c.context(), st.Text); err != nil {
-			return 0, nil
-		} else if writes {
-			return i, c.mayWrite()
+	for _, st := range statements {
+		if writes, err := c.tenant.db.Writes(c.context(), st.Text); err != nil || writes {
+			return nil
 		}
 	}
-	return 0, c.await()
-}
-
-// mayWrite refuses a write in a request that is marked as a read.
-func (c *call) mayWrite() error {
-	if c.marked {
-		return fail.New(fail.ReadOnly, "the request is marked Fenec-Read: replica and would write")
-	}
-	return nil
+	return c.await()
 }

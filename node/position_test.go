@@ -118,7 +118,8 @@ func TestAMarkedRequestWritesNothing(t *testing.T) {
 		r.want(403, w.method, "/t/x"+w.path, w.body, "Fenec-Read", "replica")
 		r.want(400, w.method, "/t/x"+w.path, w.body, "Fenec-Read", "yes")
 	}
-	if got := r.want(403, "POST", "/t/x/batch", `{"query": "get c"}`+"\n"+`{"query": "del c"}`, "Fenec-Read", "replica"); !strings.HasSuffix(got.body, `"completed":0,"at":1}`) {
+	if got := r.want(403, "POST", "/t/x/batch", `{"query": "get c"}`+"\n"+`{"query": "del c"}`, "Fenec-Read", "replica"); !strings.HasSuffix(got.body, `"completed":0,"at":1}`) ||
+		!strings.Contains(got.body, "the request is marked Fenec-Read: replica and would write") {
 		t.Errorf("a batch does not say which statement writes: %s", got.body)
 	}
 	if got := r.want(200, "GET", "/t/x/c", "").body; got != before {

@@ -36,7 +36,7 @@ func tell(n *Node) (done stage) {
 			return err
 		}
 		defer n.release(t)
-		_, err = t.db.Exec(context.Background(), engine.Statement{Text: statement}, nil)
+		_, err = t.db.Exec(context.Background(), engine.Everything(), engine.Statement{Text: statement}, nil)
 		return err
 	}
 	steps := []func() error{
@@ -94,11 +94,11 @@ func look(t *testing.T, n *Node, name string) (s state) {
 	if h := one.hold.Load(); h != nil {
 		s.token = h.Token
 	}
-	res, err := one.db.Exec(context.Background(), engine.Statement{Text: "get c count"}, nil)
+	res, err := one.db.Exec(context.Background(), engine.Everything(), engine.Statement{Text: "get c count"}, nil)
 	if err == nil {
 		s.documents = string(res.Body)
 	}
-	_, err = one.db.Exec(context.Background(), engine.Statement{Text: "create collection probe (n int)"}, nil)
+	_, err = one.db.Exec(context.Background(), engine.Everything(), engine.Statement{Text: "create collection probe (n int)"}, nil)
 	s.writes = fail.KindOf(err) != fail.Frozen
 	return s
 }

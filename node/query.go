@@ -9,8 +9,6 @@ import (
 	"fenec/engine"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
-	"fenec/engine/query"
-	"fenec/engine/query/syntax"
 	"fenec/internal/http1"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -30,7 +28,7 @@ func (c *call) query() http1.Answer {
 		return c.node.answerError(c.request, err)
 	}
 	st := engine.Statement{Text: text, Params: c.params}
-	if _, err := c.judge(st); err != nil {
+	if err := c.awaitReads(st); err != nil {
 		return c.node.answerError(c.request, err)
 	}
 	var a http1.Answer
@@ -58,8 +56,8 @@ func (c *call) batch() http1.Answer {
 	if len(statements) == 0 {
 		return c.node.answerError(c.request, fail.New(fail.Invalid, `the batch is empty: want a statement a line, {"query": "...", "params": [...]}`))
 	}
-	if at, err := c.judge(statements...); err != nil {
-		return c.failedBatch(err, 0, at)
+	if err := c.awaitReads(statements...); err != nil {
+		return c.failedBatch(err, 0, 0)
 	}
 	if at, full := c.checkGrowth(statements...); full != nil {
 		a, err := c.ranBefore(full)
@@ -112,7 +110,7 @@ func (c *call) answerBatch(results []engine.Result) http1.Answer {
 	a := http1.Answer{Status: 200, Headers: c.batchHeaders(results)}
 	b := batchAnswer{results: results}
 	length := b.length()
-	if c.pieces = 0; length <= query.Uncounted {
+	if c.pieces = 0; length <= engine.Uncounted {
 		a.Body = b.appendTo(c.request.Grow(length))
 		return a
 	}
@@ -186,7 +184,7 @@ func (b *batchAnswer) write(piece func([]byte) error) error {
 
 // writeResult writes a result in the form of /batch: always an object, with rows under "rows".
 func (b *batchAnswer) writeResult(res *engine.Result, piece func([]byte) error) error {
-	if res.Kind != query.Rows {
+	if res.Kind != engine.Rows {
 		b.scratch = appendResult(b.scratch[:0], res)
 		return piece(b.scratch)
 	}
@@ -214,16 +212,15 @@ func (c *call) failedBatch(err error, completed, at int) http1.Answer {
 // checkGrowth refuses statements that add to a tenant past its memory, and returns the index of the first.
 func (c *call) checkGrowth(statements ...engine.Statement) (at int, err error) {
 	err = c.node.checkGrowth(c.tenant)
-	if err == nil {
-		return 0, nil
+	if err == nil || c.scope.MayWrite() != nil {
+		return 0, nil // a write that is not permitted is refused as such
 	}
 	for i, st := range statements {
-		tree, parseErr := syntax.Parse(st.Text)
-		if parseErr != nil {
+		grows, invalid := c.tenant.db.Grows(c.context(), st.Text)
+		switch {
+		case invalid != nil:
 			return 0, nil // the engine reports what is wrong with it
-		}
-		switch tree.(type) {
-		case *syntax.Put, *syntax.Set, *syntax.CreateCollection, *syntax.CreateIndex:
+		case grows:
 			return i, err
 		}
 	}

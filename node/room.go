@@ -3,8 +3,8 @@ package node
 import (
 	"time"
 
+	"fenec/engine"
 	"fenec/engine/fail"
-	"fenec/engine/query"
 	"fenec/internal/http1"
 )
 
@@ -16,9 +16,9 @@ const (
 )
 
 // newAccount returns an account of the node's memory for statements and answers.
-func (n *Node) newAccount() query.Account {
+func (n *Node) newAccount() engine.Account {
 	answers := n.budget.answers
-	return query.Account{Budget: answers, Most: min(query.DefaultMemory, answers.Max())}
+	return engine.Account{Budget: answers, Most: min(engine.DefaultMemory, answers.Max())}
 }
 
 // room is a wait for room in the node's memory for statements and answers. A waiter holds none of it but its parsed values:
@@ -30,7 +30,7 @@ type room struct {
 
 // wait returns what the account has taken, and waits until it is granted room for what it lacked. A second wait asks for
 // twice as much as the first, so that few runs are wasted.
-func (r *room) wait(account *query.Account, patience time.Duration, done <-chan struct{}) bool {
+func (r *room) wait(account *engine.Account, patience time.Duration, done <-chan struct{}) bool {
 	lacked := account.Lacked()
 	r.asked = min(max(2*r.asked, lacked+lacked/4, leastRoom), r.budget.Max()-account.Beside)
 	account.Settle(0)
@@ -43,7 +43,7 @@ func (r *room) wait(account *query.Account, patience time.Duration, done <-chan 
 
 // inRoom calls run, which counts in the account, and repeats it while there is no room for it and roomWait is not over. The
 // error is that of the last run. The caller settles the account.
-func (n *Node) inRoom(account *query.Account, done func() <-chan struct{}, run func() error) error {
+func (n *Node) inRoom(account *engine.Account, done func() <-chan struct{}, run func() error) error {
 	err := run()
 	if err == nil || fail.KindOf(err) != fail.Busy {
 		return err
@@ -92,7 +92,7 @@ func (c *call) keep(n int64) {
 
 // long returns n for an answer that is counted, 0 for a short one.
 func long(n int64) int64 {
-	if n <= query.Uncounted {
+	if n <= engine.Uncounted {
 		return 0
 	}
 	return n

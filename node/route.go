@@ -252,7 +252,7 @@ func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
 	}
 	c := newCall(n, r)
 	defer c.free()
-	c.position = asked
+	c.position, c.scope = asked, scopeOf(&asked)
 	if err := c.enter(name, where, named); err != nil {
 		return n.answerError(r, err)
 	}
@@ -331,7 +331,7 @@ func (c *call) readHead(where *route, named []byte) (err error) {
 		c.all = where == &routeAll
 	}
 	if err == nil && c.writes(where) {
-		err = c.mayWrite()
+		err = c.scope.MayWrite()
 	}
 	return err
 }

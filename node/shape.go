@@ -11,8 +11,6 @@ import (
 	"fenec/engine"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
-	"fenec/engine/query"
-	"fenec/engine/query/syntax"
 )
 
 // shapeKeys are the keys of a shape that are not fields.
@@ -21,7 +19,7 @@ const shapeKeys = keySelect | keyWhere | keySince
 // shape is the rows of a live query: those of one collection that pass a filter. The streams of a tenant that ask for the
 // same rows share it, and its events.
 type shape struct {
-	key        string // identifies the shape
+	key        shapeKey
 	collection string
 	fields     []string      // that the filter and select read, without the id
 	whole      bool          // every field is selected
@@ -32,6 +30,12 @@ type shape struct {
 	uses   atomic.Int64 // streams of it; changed under streams.mu
 	making sync.Mutex   // held while an event is made, so that only one of many streams makes it
 	last   atomic.Pointer[advance]
+}
+
+// shapeKey identifies a shape. What one scope reads is not sent to another.
+type shapeKey struct {
+	scope engine.Scope
+	rows  string // the statement and its parameters
 }
 
 // advance is how a shape changed from one change number to another, the same for every stream at the first.
@@ -73,14 +77,14 @@ func (c *call) readShape() (*shape, error) {
 	selected := len(c.text)
 	c.appendWhere()
 	s := &shape{collection: string(c.name)}
-	tree, err := c.parseShape(string(c.text))
+	var err error
+	if s.all, err = c.tenant.db.Query(string(c.text)); err == nil {
+		err = s.all.FollowsWrites()
+	}
 	if err != nil {
 		return nil, err
 	}
-	s.readsOf(tree)
-	if s.all, err = c.tenant.db.Query(string(c.text)); err != nil {
-		return nil, err
-	}
+	s.fields, s.whole = s.all.Fields()
 	c.text = append(c.text[:selected], " where "...)
 	if len(c.condition) > 0 {
 		c.text = append(append(append(c.text, '('), c.condition...), ") and "...)
@@ -90,7 +94,7 @@ func (c *call) readShape() (*shape, error) {
 		return nil, err
 	}
 	s.params = c.keptParams()
-	s.key = shapeKey(c.text, s.params)
+	s.key = shapeKey{c.scope, rowsKey(c.text, s.params)}
 	return s, nil
 }
 
@@ -106,40 +110,6 @@ func (c *call) keepID() {
 		}
 	}
 	c.selected = slices.Insert(c.selected, 0, []byte("id,")...)
-}
-
-// parseShape parses a shape's statement and refuses one whose rows change by anything but writes to its collection.
-func (c *call) parseShape(text string) (*syntax.Get, error) {
-	st, err := syntax.Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	tree := st.(*syntax.Get)
-	syntax.Inspect(tree.Where, func(x syntax.Expr) {
-		switch x := x.(type) {
-		case *syntax.Call:
-			if x.Name == "now" {
-				err = fail.New(fail.Invalid, "now() does not go with a live query, whose rows change with writes and not with the time")
-			}
-		case *syntax.InnerGet:
-			err = fail.New(fail.Invalid, "a get inside the filter does not go with a live query, whose rows change with writes to %s alone", c.name)
-		}
-	})
-	return tree, err
-}
-
-// readsOf notes which fields a shape's statement reads.
-func (s *shape) readsOf(tree *syntax.Get) {
-	s.whole = tree.Select == nil
-	note := func(x syntax.Expr) {
-		if path, ok := x.(*syntax.Path); ok && path.Parts[0] != "id" && !slices.Contains(s.fields, path.Parts[0]) {
-			s.fields = append(s.fields, path.Parts[0])
-		}
-	}
-	for i := range tree.Select {
-		syntax.Inspect(tree.Select[i].Expr, note)
-	}
-	syntax.Inspect(tree.Where, note)
 }
 
 // altered reports whether two schemas of the collection read the shape from different fields. A field is its slot: a slot is
@@ -166,7 +136,7 @@ func (c *call) keptParams() []doc.Value {
 	return params
 }
 
-func shapeKey(text []byte, params []doc.Value) string {
+func rowsKey(text []byte, params []doc.Value) string {
 	key := slices.Clone(text)
 	for _, p := range params {
 		key = append(key, 0, byte(p.Kind))
@@ -181,11 +151,11 @@ func shapeKey(text []byte, params []doc.Value) string {
 type reading struct {
 	*shape
 	view    *engine.View
-	params  []doc.Value    // of one
-	account *query.Account // of the event being made
+	params  []doc.Value     // of one
+	account *engine.Account // of the event being made
 }
 
-func (s *shape) in(v *engine.View, account *query.Account) reading {
+func (s *shape) in(v *engine.View, account *engine.Account) reading {
 	return reading{s, v, append(slices.Clip(s.params), doc.Value{}), account}
 }
 

@@ -76,7 +76,7 @@ func TestWhatFailsHalfWayLeavesNoFile(t *testing.T) {
 				return err
 			}
 			defer n.release(acme)
-			_, err = acme.db.Exec(context.Background(), engine.Statement{Text: "compact"}, nil)
+			_, err = acme.db.Exec(context.Background(), engine.Everything(), engine.Statement{Text: "compact"}, nil)
 			return err
 		}},
 	} {
@@ -152,7 +152,7 @@ func run(t *testing.T, n *Node, tenant, statement string) {
 		t.Fatal(err)
 	}
 	defer n.release(one)
-	if _, err := one.db.Exec(context.Background(), engine.Statement{Text: statement}, nil); err != nil {
+	if _, err := one.db.Exec(context.Background(), engine.Everything(), engine.Statement{Text: statement}, nil); err != nil {
 		t.Fatal(err)
 	}
 }

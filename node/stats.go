@@ -11,11 +11,17 @@ import (
 // statementStats is /_stats/statements: a GET lists what the tenant's statements did and cost, a DELETE resets the counts.
 func (c *call) statementStats() http1.Answer {
 	if c.request.Method == "DELETE" {
-		c.tenant.db.ResetStatementStats()
+		if err := c.tenant.db.ResetStatementStats(c.scope); err != nil {
+			return c.node.answerError(c.request, err)
+		}
 		return http1.Answer{Status: 204}
 	}
+	all, err := c.tenant.db.StatementStats(c.scope)
+	if err != nil {
+		return c.node.answerError(c.request, err)
+	}
 	body := append(c.request.Scratch(), '[')
-	for i, s := range c.tenant.db.StatementStats() {
+	for i, s := range all {
 		if i > 0 {
 			body = append(body, ',')
 		}

@@ -11,7 +11,6 @@ import (
 	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/engine/feed"
-	"fenec/engine/query"
 	"fenec/internal/http1"
 )
 
@@ -29,6 +28,7 @@ type stream struct {
 	tenant *tenant
 	feed   *feed.Feed
 	ctx    context.Context
+	scope  engine.Scope
 	shape  *shape
 
 	request []byte // its id
@@ -45,9 +45,9 @@ type stream struct {
 	event  []byte   // to send; nil if there is none
 	held   *advance // to send once its changes are as durable as their acknowledgements mean; nil if there is none
 
-	account query.Account // of the event being made
-	room    room          // for it
-	takes   int64         // bytes of the budget that the event holds until it is sent
+	account engine.Account // of the event being made
+	room    room           // for it
+	takes   int64          // bytes of the budget that the event holds until it is sent
 }
 
 // run sends events until the client disconnects or the stream must end; then the last event has the reason.
@@ -231,11 +231,11 @@ func (s *stream) taken() *advance {
 // changes.
 func (s *stream) changed() (moved bool, err error) {
 	most := uint64(s.node.config.Changes)
-	changed, err := s.feed.Changed(s.ids[:0], s.collection, s.seq, most)
+	changed, err := s.feed.Changed(s.scope, s.ids[:0], s.collection, s.seq, most)
 	s.ids = changed.IDs
 	switch {
 	case isLost(err):
-		return true, s.tenant.db.View(s.ctx, s.seed)
+		return true, s.tenant.db.View(s.ctx, s.scope, s.seed)
 	case err != nil:
 		return false, err
 	case changed.Dropped:
@@ -247,9 +247,9 @@ func (s *stream) changed() (moved bool, err error) {
 		s.seq = changed.Seq
 		return true, nil
 	}
-	return true, s.tenant.db.View(s.ctx, func(v *engine.View) error {
+	return true, s.tenant.db.View(s.ctx, s.scope, func(v *engine.View) error {
 		// More may have landed before the view: an event has whole blocks, with their rows as of one change.
-		more, err := s.feed.Changed(changed.IDs, s.collection, changed.Seq, most)
+		more, err := s.feed.Changed(s.scope, changed.IDs, s.collection, changed.Seq, most)
 		s.ids = more.IDs
 		switch {
 		case isLost(err):
@@ -289,7 +289,7 @@ func (s *stream) dropped() error {
 // seed makes the event with all rows of the shape.
 func (s *stream) seed(v *engine.View) error {
 	s.seq = v.Seq
-	collection := s.feed.Collection(s.shape.collection, v.Seq)
+	collection := s.feed.Collection(s.scope, s.shape.collection, v.Seq)
 	if s.collection != 0 && collection != s.collection {
 		return s.dropped()
 	}

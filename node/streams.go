@@ -14,7 +14,7 @@ const endGrace = time.Second
 type streams struct {
 	mu      sync.Mutex
 	running map[*http1.Writer]struct{}
-	shapes  map[string]*shape
+	shapes  map[shapeKey]*shape
 }
 
 // share returns the shape shared by all streams that ask for the same rows, for one more stream.
@@ -24,7 +24,7 @@ func (s *streams) share(wanted *shape) *shape {
 	shared := s.shapes[wanted.key]
 	if shared == nil {
 		if s.shapes == nil {
-			s.shapes = map[string]*shape{}
+			s.shapes = map[shapeKey]*shape{}
 		}
 		shared = wanted
 		s.shapes[shared.key] = shared

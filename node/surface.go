@@ -12,10 +12,14 @@ import (
 // root is GET /: the version and the names of the collections.
 func (c *call) root() http1.Answer {
 	headers := c.headNow()
+	all, err := c.tenant.db.Collections(c.scope)
+	if err != nil {
+		return c.node.answerError(c.request, err)
+	}
 	body := append(c.request.Scratch(), `{"fenec":`...)
 	body = doc.AppendQuoted(body, []byte(c.node.config.Version))
 	body = append(body, `,"collections":[`...)
-	for i, info := range c.tenant.db.Collections() {
+	for i, info := range all {
 		if i > 0 {
 			body = append(body, ',')
 		}
@@ -27,17 +31,25 @@ func (c *call) root() http1.Answer {
 // collections is GET /collections: the schemas with their counts of documents.
 func (c *call) collections() http1.Answer {
 	headers := c.headNow()
-	return http1.Answer{Status: 200, Headers: headers, Body: c.appendSchemas(c.request.Scratch(), true)}
+	all, err := c.tenant.db.Collections(c.scope)
+	if err != nil {
+		return c.node.answerError(c.request, err)
+	}
+	return http1.Answer{Status: 200, Headers: headers, Body: appendSchemas(c.request.Scratch(), all, true)}
 }
 
 // schema is GET /_schema: the schemas, or with as=fenecql the statements that create them, one a line.
 func (c *call) schema() http1.Answer {
 	headers := c.headNow()
+	all, err := c.tenant.db.Collections(c.scope)
+	if err != nil {
+		return c.node.answerError(c.request, err)
+	}
 	switch string(c.request.Query) {
 	case "", "as=json":
-		return http1.Answer{Status: 200, Headers: headers, Body: c.appendSchemas(c.request.Scratch(), false)}
+		return http1.Answer{Status: 200, Headers: headers, Body: appendSchemas(c.request.Scratch(), all, false)}
 	case "as=fenecql":
-		return http1.Answer{Status: 200, Headers: withType(headers, plainText), Body: c.appendStatements(c.request.Scratch())}
+		return http1.Answer{Status: 200, Headers: withType(headers, plainText), Body: appendStatements(c.request.Scratch(), all)}
 	}
 	return c.node.answerError(c.request, fail.New(fail.Invalid, "want as=json or as=fenecql, got %s", quoted(c.request.Query)))
 }
@@ -49,9 +61,9 @@ func withType(head, as []http1.Header) []http1.Header {
 	return append(as[:1:1], head[1:]...)
 }
 
-func (c *call) appendSchemas(dst []byte, counts bool) []byte {
+func appendSchemas(dst []byte, all []engine.CollectionInfo, counts bool) []byte {
 	dst = append(dst, '[')
-	for i, info := range c.tenant.db.Collections() {
+	for i, info := range all {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -104,8 +116,8 @@ func appendDeclared(dst []byte, word string) []byte {
 	return doc.AppendQuoted(dst, []byte(word))
 }
 
-func (c *call) appendStatements(dst []byte) []byte {
-	for _, info := range c.tenant.db.Collections() {
+func appendStatements(dst []byte, all []engine.CollectionInfo) []byte {
+	for _, info := range all {
 		s := info.Schema
 		dst = append(append(append(dst, "create collection "...), s.Name...), " ("...)
 		for i, f := range s.Fields {

@@ -345,12 +345,12 @@ func (d *directory) holdCounts() map[*node]int {
 
 // exec runs one statement. It has no deadline: a change of the directory does not end because its client disconnected.
 func (d *directory) exec(text string, params ...doc.Value) error {
-	_, err := d.db.Exec(context.Background(), engine.Statement{Text: text, Params: params}, nil)
+	_, err := d.db.Exec(context.Background(), engine.Everything(), engine.Statement{Text: text, Params: params}, nil)
 	return err
 }
 
 func (d *directory) rows(text string, into any) error {
-	result, err := d.db.Exec(context.Background(), engine.Statement{Text: text}, nil)
+	result, err := d.db.Exec(context.Background(), engine.Everything(), engine.Statement{Text: text}, nil)
 	if err != nil {
 		return err
 	}

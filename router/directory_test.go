@@ -34,7 +34,7 @@ func TestRowsOfADirectoryAreOnDiskBeforeTheyAreUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := killed.Exec(context.Background(), engine.Statement{Text: `set tenants {node: "n2"}`}, nil); err != nil {
+	if _, err := killed.Exec(context.Background(), engine.Everything(), engine.Statement{Text: `set tenants {node: "n2"}`}, nil); err != nil {
 		t.Fatal(err)
 	}
 	d = begin(fs)

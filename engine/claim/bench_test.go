@@ -22,14 +22,14 @@ func BenchmarkPutBesideHeldClaims(b *testing.B) {
 				defer db.Close()
 				ctx := context.Background()
 				for _, name := range []string{"jobs", "other"} {
-					if _, err := db.Exec(ctx, engine.Statement{Text: "create collection " + name + " (state text, run_at timestamp)"}, nil); err != nil {
+					if _, err := db.Exec(ctx, engine.Everything(), engine.Statement{Text: "create collection " + name + " (state text, run_at timestamp)"}, nil); err != nil {
 						b.Fatal(err)
 					}
 				}
 				queues := New(db, time.Now)
 				for queue := range held.queues {
 					for range held.of {
-						c, _, err := db.Claim([]engine.Statement{{Text: fmt.Sprintf(`del jobs where state = "%d" and run_at <= now()`, queue)}})
+						c, _, err := db.Claim(engine.Everything(), []engine.Statement{{Text: fmt.Sprintf(`del jobs where state = "%d" and run_at <= now()`, queue)}})
 						if err != nil {
 							b.Fatal(err)
 						}
@@ -44,7 +44,7 @@ func BenchmarkPutBesideHeldClaims(b *testing.B) {
 					}
 				}
 				for b.Loop() {
-					if _, err := db.Exec(ctx, engine.Statement{Text: put}, nil); err != nil {
+					if _, err := db.Exec(ctx, engine.Everything(), engine.Statement{Text: put}, nil); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -27,7 +27,7 @@ type held struct {
 }
 
 func (h *held) try(r *fixture) error {
-	reply, err := r.db.Run(context.Background(), &engine.Request{Statements: h.sts, Batch: true, Claim: true})
+	reply, err := r.db.Run(context.Background(), engine.Everything(), &engine.Request{Statements: h.sts, Batch: true, Claim: true})
 	if err == nil {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -44,7 +44,7 @@ func (h *held) run(r *fixture) {
 		defer h.mu.Unlock()
 		h.done = true
 	}()
-	c, _, err := r.db.Claim(h.sts)
+	c, _, err := r.db.Claim(engine.Everything(), h.sts)
 	if err != nil {
 		r.t.Error(err)
 		return
@@ -225,7 +225,7 @@ func TestAnAlterOfTheTimeAClaimWaitsForMovesItsWake(t *testing.T) {
 		for _, rename := range []string{"run_at to x", "other to run_at", "x to other"} {
 			swap = append(swap, one("alter collection jobs rename field "+rename))
 		}
-		if _, _, err := r.db.Batch(context.Background(), swap); err != nil {
+		if _, _, err := r.db.Batch(context.Background(), engine.Everything(), swap); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute - time.Millisecond)
@@ -279,7 +279,7 @@ func (w *wish) statement() engine.Statement {
 // granted reports whether the claim would find its rows now.
 func (r *fixture) granted(w *wish) bool {
 	r.t.Helper()
-	res, err := r.db.Exec(context.Background(), one("get jobs where "+w.where, w.params...), nil)
+	res, err := r.db.Exec(context.Background(), engine.Everything(), one("get jobs where "+w.where, w.params...), nil)
 	if err != nil {
 		r.t.Fatal(err)
 	}

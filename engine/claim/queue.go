@@ -28,20 +28,20 @@ type Queues struct {
 	clock func() time.Time
 
 	mu      sync.Mutex
-	queues  map[string]*queue
+	queues  map[engine.Line]*queue
 	timer   *time.Timer // nil before any queue was due
 	firesAt time.Time   // when the timer fires, at or before the earliest due time; zero if it is stopped
 }
 
 // New returns empty queues over db. The clock must be the database's.
 func New(db *engine.DB, clock func() time.Time) *Queues {
-	return &Queues{db: db, clock: clock, queues: map[string]*queue{}}
+	return &Queues{db: db, clock: clock, queues: map[engine.Line]*queue{}}
 }
 
 // queue is the waiters whose claims find something under the same conditions.
 type queue struct {
 	owner  *Queues
-	key    string
+	key    engine.Line
 	head   *Waiter // held longest
 	tail   *Waiter
 	active *Waiter // the one that may try; nil while there is nothing to try for

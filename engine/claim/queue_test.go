@@ -51,7 +51,7 @@ func withFixture(t *testing.T, test func(r *fixture)) {
 
 func (r *fixture) exec(text string) {
 	r.t.Helper()
-	if _, err := r.db.Exec(context.Background(), engine.Statement{Text: text}, nil); err != nil {
+	if _, err := r.db.Exec(context.Background(), engine.Everything(), engine.Statement{Text: text}, nil); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -63,7 +63,7 @@ func (r *fixture) put(name string, in time.Duration) {
 
 func (r *fixture) join(text string) *Waiter {
 	r.t.Helper()
-	c, _, err := r.db.Claim([]engine.Statement{{Text: text}})
+	c, _, err := r.db.Claim(engine.Everything(), []engine.Statement{{Text: text}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func (r *fixture) retry(w *Waiter, text string) (got string, done bool) {
 		r.t.Fatal("the waiter is not active")
 	}
 	done, err := w.Retry(context.Background(), func() error {
-		reply, err := r.db.Run(context.Background(), claimed(text))
+		reply, err := r.db.Run(context.Background(), engine.Everything(), claimed(text))
 		got = string(reply.Result.Body)
 		return err
 	})
@@ -144,7 +144,7 @@ func TestWhatHappensDuringATryIsTriedFor(t *testing.T) {
 		<-w.Ready()
 		tries := 0
 		done, err := w.Retry(context.Background(), func() error {
-			_, err := r.db.Run(context.Background(), claimed(take))
+			_, err := r.db.Run(context.Background(), engine.Everything(), claimed(take))
 			if tries++; tries == 1 {
 				r.put("a", 0) // too late for this try
 			}
@@ -252,7 +252,7 @@ func TestClaimsAreFoundByTheValueTheyWant(t *testing.T) {
 	withFixture(t, func(r *fixture) {
 		join := func(text string, params ...doc.Value) *Waiter {
 			t.Helper()
-			c, _, err := r.db.Claim([]engine.Statement{{Text: text, Params: params}})
+			c, _, err := r.db.Claim(engine.Everything(), []engine.Statement{{Text: text, Params: params}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -31,7 +31,7 @@ func newPutter(tb testing.TB, path string, feed engine.Feed) *putter {
 }
 
 func (p *putter) exec(tb testing.TB, st engine.Statement) {
-	if _, err := p.db.Exec(context.Background(), st, nil); err != nil {
+	if _, err := p.db.Exec(context.Background(), engine.Everything(), st, nil); err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -73,7 +73,7 @@ func BenchmarkRead(b *testing.B) {
 		since := uint64(0)
 		for {
 			var err error
-			if blocks, err = f.Read(blocks[:0], since, Durable, 256<<10); err != nil {
+			if blocks, err = f.Read(engine.Everything(), blocks[:0], since, Durable, 256<<10); err != nil {
 				b.Fatal(err)
 			}
 			if len(blocks) == 0 {
@@ -95,7 +95,7 @@ func TestAReadAllocatesLittle(t *testing.T) {
 	blocks := make([]Block, 0, 2000)
 	const most = 2 // for the spans
 	if n := testing.AllocsPerRun(100, func() {
-		if got, err := f.Read(blocks, 10, Durable, 1<<20); err != nil || len(got) != 991 {
+		if got, err := f.Read(engine.Everything(), blocks, 10, Durable, 1<<20); err != nil || len(got) != 991 {
 			t.Fatalf("%d blocks, %v", len(got), err)
 		}
 	}); n > most {

@@ -18,8 +18,12 @@ type Changed struct {
 // changedBudget is how many bytes of blocks Changed reads before it releases them.
 const changedBudget = 1 << 20
 
-// Collection returns the number of the collection that had a name after the change seq, 0 if there was none.
-func (f *Feed) Collection(name string, seq uint64) uint64 {
+// Collection returns the number of the collection that had a name after the change seq, 0 if there was none that the scope
+// permits to read.
+func (f *Feed) Collection(scope engine.Scope, name string, seq uint64) uint64 {
+	if scope.MayRead() != nil {
+		return 0
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.schemas.number(name, seq)
@@ -37,7 +41,10 @@ func (f *Feed) Schema(number, seq uint64) *doc.Schema {
 // last one that has landed. ids is appended to, and may be the emptied Changed.IDs of the previous call. Changed fails
 // with a *Gone if there are more than most changes or they are no longer kept: the caller then reads the whole
 // collection again. It fails with an *Ahead if since is past the last change.
-func (f *Feed) Changed(ids []int64, number, since, most uint64) (Changed, error) {
+func (f *Feed) Changed(scope engine.Scope, ids []int64, number, since, most uint64) (Changed, error) {
+	if err := scope.MayRead(); err != nil {
+		return Changed{}, err
+	}
 	f.mu.Lock()
 	err := f.check(since)
 	if err == nil && f.landed-since > most {
@@ -50,7 +57,7 @@ func (f *Feed) Changed(ids []int64, number, since, most uint64) (Changed, error)
 	}
 	var blocks []Block
 	for {
-		if blocks, err = f.Read(blocks[:0], changed.Seq, Landed, changedBudget); err != nil || len(blocks) == 0 {
+		if blocks, err = f.Read(scope, blocks[:0], changed.Seq, Landed, changedBudget); err != nil || len(blocks) == 0 {
 			break
 		}
 		for _, b := range blocks {

@@ -24,7 +24,7 @@ func TestReadersFollowDuringWritesAndRewrites(t *testing.T) {
 		writing.Go(func() {
 			for n := range each {
 				st := engine.Statement{Text: fmt.Sprintf("put c {id: %d, n: %d}", w*each+n+1, n)}
-				if _, err := f.Exec(ctx, st, nil); err != nil {
+				if _, err := f.Exec(ctx, engine.Everything(), st, nil); err != nil {
 					t.Error(err)
 				}
 			}
@@ -53,7 +53,7 @@ func (f *followed) followTo(ctx context.Context, r Reach, last uint64) error {
 	since, names := uint64(0), f.Names()
 	for since < last {
 		moved := f.Moved(r)
-		blocks, err := f.Read(nil, since, r, 1000)
+		blocks, err := f.Read(engine.Everything(), nil, since, r, 1000)
 		if err != nil {
 			return err
 		}

@@ -176,7 +176,7 @@ func TestARewriteBesideWrites(t *testing.T) {
 	}
 	check("before", 6)
 	var behind []byte
-	blocks, err := f.Read(nil, 4, Landed, 1<<20)
+	blocks, err := f.Read(engine.Everything(), nil, 4, Landed, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestTicketsOfOtherRecords(t *testing.T) {
 	}
 	for ticket, want := range []uint64{0, 1, 2, 2, 2, 3, 4, 4, 5, 6, 6} {
 		f.Synced(wal.Ticket(ticket))
-		blocks, err := f.Read(nil, 0, Durable, 1<<20)
+		blocks, err := f.Read(engine.Everything(), nil, 0, Durable, 1<<20)
 		if f.End(Durable) != want || len(blocks) != int(want) || err != nil {
 			t.Errorf("synced up to record %d, the feed has %d blocks up to %d, %v; want %d", ticket, len(blocks), f.End(Durable), err, want)
 		}
@@ -260,20 +260,39 @@ func TestSpansPointToOneMemory(t *testing.T) {
 	}
 }
 
+func TestTheZeroScopeReadsNoChanges(t *testing.T) {
+	f := fresh(t, DefaultKeep, engine.Options{})
+	f.exec("create collection c (n int)")
+	f.exec("put c {n: 1}")
+	refused := engine.Scope{}.MayRead()
+	if blocks, err := f.Read(engine.Scope{}, nil, 0, Landed, 1<<20); err == nil || !errors.Is(err, refused) || len(blocks) != 0 {
+		t.Errorf("Read = %v, %v, want %v", blocks, err, refused)
+	}
+	if changed, err := f.Changed(engine.Scope{}, nil, 1, 0, 10); err == nil || !errors.Is(err, refused) || changed.Seq != 0 {
+		t.Errorf("Changed = %v, %v, want %v", changed, err, refused)
+	}
+	if n, err := f.Behind(engine.Scope{}, 0); err == nil || !errors.Is(err, refused) || n != 0 {
+		t.Errorf("Behind = %d, %v, want %v", n, err, refused)
+	}
+	if n := f.Collection(engine.Scope{}, "c", 2); n != 0 || f.Collection(engine.Everything(), "c", 2) == 0 {
+		t.Errorf("Collection = %d, want 0, as of a collection that does not exist", n)
+	}
+}
+
 func TestChangedNamesTheDocumentsOfOneCollection(t *testing.T) {
 	f := fresh(t, DefaultKeep, engine.Options{Sync: wal.Policy{Every: time.Hour}}) // reported before they are on disk
 	f.exec("create collection c (n int)")
 	f.exec("create collection d (n int)")
-	number := f.Collection("c", 2)
-	if number == 0 || f.Collection("c", 0) != 0 || f.Collection("nosuch", 2) != 0 {
-		t.Fatalf("c is collection %d, before it began %d, and another %d", number, f.Collection("c", 0), f.Collection("nosuch", 2))
+	number := f.Collection(engine.Everything(), "c", 2)
+	if number == 0 || f.Collection(engine.Everything(), "c", 0) != 0 || f.Collection(engine.Everything(), "nosuch", 2) != 0 {
+		t.Fatalf("c is collection %d, before it began %d, and another %d", number, f.Collection(engine.Everything(), "c", 0), f.Collection(engine.Everything(), "nosuch", 2))
 	}
 	f.batch("put c {id: 5, n: 1}", "put d {id: 9, n: 1}", "put c {id: 2, n: 1}", "set c {n: 2}")
 	f.exec("del c where id = 5")
 	f.exec("put d {n: 3}")
 	want := func(since, most uint64, want string) {
 		t.Helper()
-		got, err := f.Changed(nil, number, since, most)
+		got, err := f.Changed(engine.Everything(), nil, number, since, most)
 		if s := fmt.Sprint(got, err); s != want {
 			t.Errorf("behind %d: got %s, want %s", since, s, want)
 		}

@@ -159,7 +159,7 @@ func (m *model) write(t *rapid.T, texts ...string) {
 		statements[i].Text = text
 		after.apply(text)
 	}
-	_, _, err := m.Batch(context.Background(), statements)
+	_, _, err := m.Batch(context.Background(), engine.Everything(), statements)
 	if err != nil {
 		if !m.failed {
 			t.Fatalf("%q: %v", texts, err)
@@ -319,17 +319,17 @@ func (m *model) check(t *rapid.T) {
 			m.handed = max(m.handed, end)
 		}
 	}
-	if behind, err := m.Behind(max(since, m.First())); err != nil || since <= seq && behind != m.End(Durable)-min(max(since, m.First()), m.End(Durable)) {
+	if behind, err := m.Behind(engine.Everything(), max(since, m.First())); err != nil || since <= seq && behind != m.End(Durable)-min(max(since, m.First()), m.End(Durable)) {
 		t.Fatalf("behind %d on disk are %d changes, %v", since, behind, err)
 	}
 }
 
 func (m *model) checkChanged(t *rapid.T, since uint64) {
-	number := m.Collection("a", since)
+	number := m.Collection(engine.Everything(), "a", since)
 	if number == 0 {
 		return // since is from before the collection
 	}
-	got, err := m.Changed(nil, number, since, uint64(len(m.all)))
+	got, err := m.Changed(engine.Everything(), nil, number, since, uint64(len(m.all)))
 	if err != nil || got.Seq != uint64(len(m.all)) || got.Dropped || got.Schema {
 		t.Fatalf("changed behind %d: %v, %v", since, got, err)
 	}

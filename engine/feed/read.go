@@ -31,7 +31,10 @@ type Block struct {
 // Read appends to dst the blocks in reach that end after the change since, in order and without a gap, until they are
 // budget bytes together, and at least one if there is one. A cursor may be within a block. Read fails with a *Gone or
 // an *Ahead.
-func (f *Feed) Read(dst []Block, since uint64, r Reach, budget int) ([]Block, error) {
+func (f *Feed) Read(scope engine.Scope, dst []Block, since uint64, r Reach, budget int) ([]Block, error) {
+	if err := scope.MayRead(); err != nil {
+		return dst, err
+	}
 	f.mu.Lock()
 	if err := f.check(since); err != nil {
 		f.mu.Unlock()
@@ -110,7 +113,10 @@ func (n *Names) Schema(c *engine.Change, seq uint64) *doc.Schema {
 }
 
 // Behind returns the number of changes after since that are durable and not of the server's own collections.
-func (f *Feed) Behind(since uint64) (uint64, error) {
+func (f *Feed) Behind(scope engine.Scope, since uint64) (uint64, error) {
+	if err := scope.MayRead(); err != nil {
+		return 0, err
+	}
 	f.mu.Lock()
 	from := f.after(since)
 	spans := slices.Clone(f.spans[from:max(from, f.durableSpans())])

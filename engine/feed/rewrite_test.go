@@ -51,7 +51,7 @@ func TestABlockThatLandsWhileTheFeedCopiesCostsNoHistory(t *testing.T) {
 		if f.First() != 0 || f.End(Landed) != uint64(len(all)) {
 			t.Fatalf("the feed serves changes behind %d up to %d, want all of %d", f.First(), f.End(Landed), len(all))
 		}
-		if blocks, err := f.Read(nil, 0, Landed, 1<<20); err != nil || len(blocks) != len(all) {
+		if blocks, err := f.Read(engine.Everything(), nil, 0, Landed, 1<<20); err != nil || len(blocks) != len(all) {
 			t.Fatalf("the feed reads %d blocks, %v, want %d", len(blocks), err, len(all))
 		}
 	}

@@ -58,7 +58,7 @@ func TestABlockIsSettledWhenItsWriteIsAcknowledged(t *testing.T) {
 				return nil
 			})
 			moved = f.Moved(Settled)
-			if _, err := f.Exec(t.Context(), engine.Statement{Text: "put c {n: 2}"}, nil); err == nil {
+			if _, err := f.Exec(t.Context(), engine.Everything(), engine.Statement{Text: "put c {n: 2}"}, nil); err == nil {
 				t.Error("a put that failed is acknowledged")
 			}
 			<-moved // notified that it will not come
@@ -88,11 +88,11 @@ func TestWhatAKilledProcessLeftIsReadAsFarAsItIsKnownToBeOnDisk(t *testing.T) {
 	if got, want := reader.ends(), "landed 4, settled 4, durable 2"; got != want {
 		t.Errorf("open for reading the feed has %s, want %s", got, want)
 	}
-	blocks, err := reader.Read(nil, 0, Durable, 1<<20)
+	blocks, err := reader.Read(engine.Everything(), nil, 0, Durable, 1<<20)
 	if err != nil || len(blocks) != 2 || blocks[1].After != 2 {
 		t.Errorf("handed out are %d blocks, %v", len(blocks), err)
 	}
-	if n, err := reader.Behind(0); n != 2 || err != nil {
+	if n, err := reader.Behind(engine.Everything(), 0); n != 2 || err != nil {
 		t.Errorf("behind are %d, %v", n, err)
 	}
 	writer := reopen(t, DefaultKeep, engine.Options{FS: fs})

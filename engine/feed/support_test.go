@@ -63,7 +63,7 @@ func follow(tb fataler, how func(string, engine.Options) (*engine.DB, error), ke
 
 func (f *followed) exec(text string, params ...doc.Value) engine.Result {
 	f.tb.Helper()
-	res, err := f.Exec(context.Background(), engine.Statement{Text: text, Params: params}, nil)
+	res, err := f.Exec(context.Background(), engine.Everything(), engine.Statement{Text: text, Params: params}, nil)
 	if err != nil {
 		f.tb.Fatalf("%s: %v", text, err)
 	}
@@ -76,7 +76,7 @@ func (f *followed) batch(texts ...string) {
 	for i, text := range texts {
 		statements[i].Text = text
 	}
-	if _, _, err := f.Batch(context.Background(), statements); err != nil {
+	if _, _, err := f.Batch(context.Background(), engine.Everything(), statements); err != nil {
 		f.tb.Fatalf("%q: %v", texts, err)
 	}
 }
@@ -96,7 +96,7 @@ func (f *followed) tryLines(since uint64, r Reach, budget int) (lines []string, 
 	names := f.Names()
 	first := true
 	for {
-		blocks, err := f.Read(nil, since, r, budget)
+		blocks, err := f.Read(engine.Everything(), nil, since, r, budget)
 		if err != nil || len(blocks) == 0 {
 			return lines, err
 		}

@@ -77,7 +77,7 @@ func dumpItems(items []Item) string {
 	out := make([]string, len(items))
 	for i, it := range items {
 		key := it.Key.text()
-		if len(it.Key.Parts) == 1 && !isName(key) {
+		if len(it.Key.Parts) == 1 && !IsName(key) {
 			key = fmt.Sprintf("%q", key)
 		}
 		out[i] = key + ": " + dump(it.Value)

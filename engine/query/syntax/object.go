@@ -77,7 +77,7 @@ func IsPath(s string) bool {
 		return false
 	}
 	for part := range strings.SplitSeq(s, ".") {
-		if !isName(part) {
+		if !IsName(part) {
 			return false
 		}
 	}

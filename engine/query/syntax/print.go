@@ -223,7 +223,7 @@ func appendParam(b []byte, n int) []byte { return strconv.AppendInt(append(b, '$
 
 // appendKey writes a key as a name if it is one.
 func appendKey(b []byte, key string) []byte {
-	if isName(key) {
+	if IsName(key) {
 		return append(b, key...)
 	}
 	return doc.AppendQuoted(b, bytesOf(key))

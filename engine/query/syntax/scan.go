@@ -171,8 +171,8 @@ func nameEnd(text string, off int) int {
 	return off
 }
 
-// isName reports whether s may be written as a name.
-func isName(s string) bool { return s != "" && nameEnd(s, 0) == len(s) }
+// IsName reports whether s is a name: a letter or _, then letters, digits, combining marks and _.
+func IsName(s string) bool { return s != "" && nameEnd(s, 0) == len(s) }
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 func isDigit(c byte) bool  { return '0' <= c && c <= '9' }

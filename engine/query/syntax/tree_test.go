@@ -74,7 +74,7 @@ func drawItems(t *rapid.T, depth int, document bool, least int) []Item {
 
 // prefixed makes the keys of one object differ in their first part.
 func prefixed(name string, i int) string {
-	if isName(name) {
+	if IsName(name) {
 		return fmt.Sprintf("%s_%d", name, i)
 	}
 	return fmt.Sprintf("%d %s", i, name)
