@@ -27,9 +27,10 @@ var mayImport = map[string][]string{
 		"fenec/client", "fenec/internal/importer", "fenec/internal/tail", "fenec/internal/vfs",
 	},
 	"fenec/node": {
-		"fenec/engine/claim", "fenec/engine/feed", "fenec/engine", "fenec/engine/doc", "fenec/engine/fail",
+		"fenec/node/rest", "fenec/engine/claim", "fenec/engine/feed", "fenec/engine", "fenec/engine/doc", "fenec/engine/fail",
 		"fenec/engine/wal", "fenec/internal/http1", "fenec/internal/vfs",
 	},
+	"fenec/node/rest": {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail"},
 	"fenec/router": {
 		"fenec/engine/feed", "fenec/engine", "fenec/engine/doc", "fenec/engine/fail",
 		"fenec/engine/wal", "fenec/internal/http1", "fenec/internal/vfs",

@@ -9,6 +9,7 @@ import (
 	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/internal/http1"
+	"fenec/node/rest"
 
 	"github.com/go-json-experiment/json"
 )
@@ -56,7 +57,7 @@ func (n *Node) serveAdmin(r *http1.Request, path segments) http1.Answer {
 	if path.count > 2 && string(path.at[1]) == "tenants" {
 		routes, at = tenantRoutes, 3
 		if name = string(path.at[2]); !http1.ValidTenant(name) {
-			return http1.ErrorAnswer(400, "a tenant's name is 1 to 64 of a-z, 0-9, _ and -, got "+quoted(path.at[2]))
+			return http1.ErrorAnswer(400, "a tenant's name is 1 to 64 of a-z, 0-9, _ and -, got "+rest.Quoted(path.at[2]))
 		}
 	}
 	last := ""

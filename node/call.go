@@ -9,11 +9,7 @@ import (
 	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/internal/http1"
-)
-
-const (
-	keptBuffer = 64 << 10 // bytes a call keeps of its buffers for the next one
-	keptParams = 256      // parameters
+	"fenec/node/rest"
 )
 
 // call is one request inside its tenant. Calls are pooled with their buffers, so that a request for a few rows
@@ -23,19 +19,14 @@ type call struct {
 	request *http1.Request
 	tenant  *tenant
 	scope   engine.Scope // made by serveTenant
-	name    []byte       // the collection of the path, a checked name
 	all     bool         // the path is /C/all
 	key     []byte       // the request's Idempotency-Key, if keyed
 	keyed   bool
 	position
 	cursor cursor // where a stream continues
 
-	text   []byte      // the statement being written
-	params []doc.Value // its parameters
-	split  bool        // params is only those of a batch's last statement
-	values []byte      // bytes of parameters that are not slices of the request
-	levels []level     // of lookup
-	clauses
+	rest.Statement      // being written, of a REST request; of others the parameters
+	split          bool // Params is only those of a batch's last statement
 
 	account    engine.Account // of what the request's statements hold and answer
 	counted    engine.Accounted
@@ -57,47 +48,18 @@ func newCall(n *Node, r *http1.Request) *call {
 // free returns the call to the pool; nothing of the request may be used through it any more.
 func (c *call) free() {
 	c.account.Settle(0)
-	clear(c.params)
-	split := c.split
-	*c = call{text: kept(c.text), values: kept(c.values), params: c.params[:0], clauses: c.clauses.emptied()}
-	if split || cap(c.params) > keptParams {
-		c.params = nil
+	c.Reset()
+	if c.split {
+		c.Params = nil
 	}
+	*c = call{Statement: c.Statement}
 	calls.Put(c)
-}
-
-func kept(b []byte) []byte {
-	if cap(b) > keptBuffer {
-		return nil
-	}
-	return b[:0]
 }
 
 // context returns the request's context, with the account of the call.
 func (c *call) context() context.Context {
 	c.counted = engine.Accounted{Context: c.request.Context(), Account: &c.account}
 	return &c.counted
-}
-
-// param appends a value and returns its number, from 1.
-func (c *call) param(v doc.Value) int {
-	c.params = append(c.params, v)
-	return len(c.params)
-}
-
-// appendParam appends a value to the parameters and its `$n` to the text.
-func (c *call) appendParam(dst []byte, v doc.Value) []byte {
-	return strconv.AppendInt(append(dst, '$'), int64(c.param(v)), 10)
-}
-
-// execText is exec of the statement written so far.
-func (c *call) execText(grows bool, answer func(*call, *engine.Result) http1.Answer) (http1.Answer, error) {
-	if grows {
-		if err := c.node.checkGrowth(c.tenant); err != nil {
-			return c.ranBefore(err)
-		}
-	}
-	return c.exec(engine.Statement{Text: string(c.text), Params: c.params}, answer)
 }
 
 // checkGrowth refuses a write that adds to a tenant which alone holds more than all tenants may hold.

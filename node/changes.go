@@ -11,6 +11,7 @@ import (
 	"fenec/engine/fail"
 	"fenec/engine/feed"
 	"fenec/internal/http1"
+	"fenec/node/rest"
 )
 
 const (
@@ -92,27 +93,16 @@ func (c *call) answerCursor(err error) http1.Answer {
 
 func (c *call) readChangesQuery(q *changesQuery) error {
 	var given [4]bool
-	for rest := c.request.Query; len(rest) > 0; {
-		var pair []byte
-		if pair, rest, _ = bytes.Cut(rest, ampersand); len(pair) == 0 {
-			continue
-		}
-		key, value, _ := bytes.Cut(pair, equals)
-		var err error
-		if key, c.values, err = unescape(c.values, key, true); err != nil {
-			return err
-		}
-		if value, c.values, err = unescape(c.values, value, true); err != nil {
-			return err
-		}
+	err := c.EachKey(c.request.Query, func(key, value []byte, _ bool) error {
 		which, err := q.read(string(key), value)
-		if err != nil {
-			return err
-		}
-		if given[which] {
-			return fail.New(fail.Invalid, "%s is given twice", key)
+		if err == nil && given[which] {
+			err = fail.New(fail.Invalid, "%s is given twice", key)
 		}
 		given[which] = true
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	if q.from && q.consumer != nil {
 		return fail.New(fail.Invalid, "since and consumer exclude each other: a consumer has a cursor of its own")
@@ -130,7 +120,7 @@ func (q *changesQuery) read(key string, value []byte) (which int, err error) {
 	case "limit":
 		n, notNumber := strconv.Atoi(string(value))
 		if notNumber != nil || n < 1 || n > maxChanges {
-			return 0, fail.New(fail.Invalid, "limit wants a number from 1 to %d, got %s", maxChanges, quoted(value))
+			return 0, fail.New(fail.Invalid, "limit wants a number from 1 to %d, got %s", maxChanges, rest.Quoted(value))
 		}
 		q.limit = n
 		return 1, nil
@@ -141,7 +131,7 @@ func (q *changesQuery) read(key string, value []byte) (which int, err error) {
 		q.consumer = value
 		return 3, nil
 	}
-	return 0, fail.New(fail.Invalid, "%s is no key of /_changes, which has since, limit, wait and consumer", quoted([]byte(key)))
+	return 0, fail.New(fail.Invalid, "%s is no key of /_changes, which has since, limit, wait and consumer", rest.Quoted([]byte(key)))
 }
 
 // findCursor sets where the page begins, and fails if that cursor cannot be served.

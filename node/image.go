@@ -10,6 +10,7 @@ import (
 	"fenec/engine/fail"
 	"fenec/engine/feed"
 	"fenec/internal/http1"
+	"fenec/node/rest"
 )
 
 // copyBuffer is how many bytes of an image are copied at a time.
@@ -121,9 +122,9 @@ func installToken(r *http1.Request) (string, error) {
 	}
 	raw, ok := bytes.CutPrefix(r.Query, []byte("token="))
 	if !ok || bytes.IndexByte(raw, '&') >= 0 {
-		return "", fail.New(fail.Invalid, "an image is installed with ?token=... or no query string, got %s", quoted(r.Query))
+		return "", fail.New(fail.Invalid, "an image is installed with ?token=... or no query string, got %s", rest.Quoted(r.Query))
 	}
-	token, _, err := unescape(nil, raw, true)
+	token, _, err := rest.Unescape(nil, raw, true)
 	if err != nil {
 		return "", err
 	}

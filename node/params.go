@@ -21,10 +21,10 @@ const (
 // beginParams begins the parameters of one more statement of a batch. Those of earlier statements do not change.
 func (c *call) beginParams() error {
 	c.split = true
-	if c.params = c.params[len(c.params):]; cap(c.params) >= fewParams {
+	if c.Params = c.Params[len(c.Params):]; cap(c.Params) >= fewParams {
 		return nil
 	}
-	c.params = make([]doc.Value, 0, paramChunk)
+	c.Params = make([]doc.Value, 0, paramChunk)
 	return c.holdParsed(paramChunk * paramSize)
 }
 
@@ -46,9 +46,9 @@ func (c *call) decodeParams(d *jsontext.Decoder) error {
 		if err != nil {
 			return err
 		}
-		params := cap(c.params)
-		c.param(parsed.Value())
-		if err := c.holdParsed(int64(cap(c.params)-params) * paramSize); err != nil {
+		params := cap(c.Params)
+		c.Param(parsed.Value())
+		if err := c.holdParsed(int64(cap(c.Params)-params) * paramSize); err != nil {
 			return err
 		}
 	}
@@ -58,9 +58,9 @@ func (c *call) decodeParams(d *jsontext.Decoder) error {
 
 // parse reads text as one JSON value, which may contain documents, and counts what that takes.
 func (c *call) parse(text []byte) (doc.Raw, error) {
-	start := len(c.values)
+	start := len(c.Values)
 	counted := int64(0) // of a buffer that this value made grow: values before it still use the old one
-	encoded, err := doc.ParseDocumentsWithin(c.values, text, func(bytes int) error {
+	encoded, err := doc.ParseDocumentsWithin(c.Values, text, func(bytes int) error {
 		grown := int64(bytes) - counted
 		counted = int64(bytes)
 		return c.holdParsed(grown)
@@ -68,7 +68,7 @@ func (c *call) parse(text []byte) (doc.Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.values = encoded
+	c.Values = encoded
 	return doc.Raw(encoded[start:len(encoded):len(encoded)]), nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"fenec/engine/fail"
 	"fenec/engine/feed"
 	"fenec/internal/http1"
+	"fenec/node/rest"
 )
 
 const (
@@ -40,7 +41,7 @@ func readPosition(headers []http1.Header) (p position, err error) {
 		switch {
 		case h.Is("fenec-read"):
 			if p.marked || string(h.Value) != "replica" {
-				return p, fail.New(fail.Invalid, "Fenec-Read has one value, replica, got %s", quoted(h.Value))
+				return p, fail.New(fail.Invalid, "Fenec-Read has one value, replica, got %s", rest.Quoted(h.Value))
 			}
 			p.marked = true
 		case h.Is("fenec-after"):
@@ -73,7 +74,7 @@ func readPosition(headers []http1.Header) (p position, err error) {
 func parseChange(what string, text []byte) (uint64, error) {
 	n, err := strconv.ParseUint(string(text), 10, 63)
 	if err != nil || text[0] == '+' {
-		return 0, fail.New(fail.Invalid, "%s wants the number of a change, 0 or above, got %s", what, quoted(text))
+		return 0, fail.New(fail.Invalid, "%s wants the number of a change, 0 or above, got %s", what, rest.Quoted(text))
 	}
 	return n, nil
 }
@@ -86,7 +87,7 @@ func parseWait(what string, text []byte) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(string(text))
 	if err != nil || d < 0 {
-		return 0, fail.New(fail.Invalid, "%s wants milliseconds or a duration such as 5s, got %s", what, quoted(text))
+		return 0, fail.New(fail.Invalid, "%s wants milliseconds or a duration such as 5s, got %s", what, rest.Quoted(text))
 	}
 	return min(d, maxWait), nil
 }

@@ -10,6 +10,7 @@ import (
 	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/internal/http1"
+	"fenec/node/rest"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -27,7 +28,7 @@ func (c *call) query() http1.Answer {
 	if err != nil {
 		return c.node.answerError(c.request, err)
 	}
-	st := engine.Statement{Text: text, Params: c.params}
+	st := engine.Statement{Text: text, Params: c.Params}
 	if err := c.awaitReads(st); err != nil {
 		return c.node.answerError(c.request, err)
 	}
@@ -98,7 +99,7 @@ func (c *call) readBatch(body []byte) ([]engine.Statement, error) {
 		if err != nil {
 			return statements, err
 		}
-		statements = append(statements, engine.Statement{Text: text, Params: c.params[:len(c.params):len(c.params)]})
+		statements = append(statements, engine.Statement{Text: text, Params: c.Params[:len(c.Params):len(c.Params)]})
 	}
 	return statements, nil
 }
@@ -145,9 +146,10 @@ type batchAnswer struct {
 }
 
 var (
-	batchRows = []byte(`{"rows":`)
-	batchEnd  = []byte("]}")
-	objectEnd = []byte("}")
+	batchRows  = []byte(`{"rows":`)
+	batchEnd   = []byte("]}")
+	batchComma = []byte(",")
+	objectEnd  = []byte("}")
 )
 
 func (b *batchAnswer) length() (n int) {
@@ -170,7 +172,7 @@ func (b *batchAnswer) write(piece func([]byte) error) error {
 	err := piece(append(b.scratch, `,"results":[`...))
 	for i := range b.results {
 		if i > 0 && err == nil {
-			err = piece(comma)
+			err = piece(batchComma)
 		}
 		if err == nil {
 			err = b.writeResult(&b.results[i], piece)
@@ -276,7 +278,7 @@ func (c *call) decodeStatement(d *jsontext.Decoder) (statement string, err error
 				return "", err
 			}
 		default:
-			return "", fail.New(fail.Invalid, "%s is no key of a query, which has query and params", quoted([]byte(name)))
+			return "", fail.New(fail.Invalid, "%s is no key of a query, which has query and params", rest.Quoted([]byte(name)))
 		}
 	}
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '}' || !found {

@@ -7,32 +7,20 @@ import (
 	"fenec/internal/http1"
 )
 
-// nameCollection reads the collection's name from the path.
-func (c *call) nameCollection(segment []byte) (err error) {
-	if c.name, c.values, err = unescape(c.values, segment, false); err != nil {
-		return err
-	}
-	if !isName(c.name) {
-		return fail.New(fail.NotFound, "there is no collection %s", quoted(c.name))
-	}
-	return nil
-}
-
-// collection answers /C and /C/all. Each request becomes one statement; requests that differ only in their values have the
-// same text, which the engine has parsed and planned already.
+// collection answers /C and /C/all. Each request becomes one statement (node/rest).
 func (c *call) collection() http1.Answer {
-	var a http1.Answer
-	var err error
 	switch c.request.Method {
 	case "POST":
-		a, err = c.insert()
+		return c.answerREST(c.insert())
 	case "PATCH":
-		a, err = c.update()
+		return c.answerREST(c.update())
 	case "DELETE":
-		a, err = c.delete()
-	default:
-		a, err = c.rows()
+		return c.answerREST(c.delete())
 	}
+	return c.answerREST(c.rows())
+}
+
+func (c *call) answerREST(a http1.Answer, err error) http1.Answer {
 	if err != nil {
 		return c.node.answerRESTError(c.request, err)
 	}
@@ -41,18 +29,7 @@ func (c *call) collection() http1.Answer {
 
 // rows is GET /C.
 func (c *call) rows() (http1.Answer, error) {
-	if err := c.readQuery(keySelect | keyOrder | keyLimit | keyOffset | keyCount | keyWhere | keyGroup | keyHaving | keyLookup); err != nil {
-		return http1.Answer{}, err
-	}
-	if c.counting && c.given&^(keyCount|keyWhere|keyLookup) != 0 {
-		return http1.Answer{}, fail.New(fail.Invalid, "count goes with filters and required lookups only, not with select, group, having, order, limit or offset")
-	}
-	c.text = append(append(c.text, "get "...), c.name...)
-	c.appendClauses(&c.clauses)
-	if c.counting {
-		c.text = append(c.text, " count"...)
-	}
-	if err := c.appendLevels(); err != nil {
+	if err := c.Rows(c.request.Query); err != nil {
 		return http1.Answer{}, err
 	}
 	return c.execText(false, (*call).found)
@@ -61,46 +38,15 @@ func (c *call) rows() (http1.Answer, error) {
 // found returns the answer of a REST read.
 func (c *call) found(res *engine.Result) http1.Answer {
 	body := res.Body
-	if c.counting && len(body) > 2 {
+	if c.Counts() && len(body) > 2 {
 		body = body[1 : len(body)-1] // the only row, without its list
 	}
 	return http1.Answer{Status: 200, Headers: c.head(res), Body: body}
 }
 
-// appendClauses appends the clauses of a query string for the rows of one level.
-func (c *call) appendClauses(of *clauses) {
-	if len(of.selected) > 0 {
-		c.text = append(append(c.text, " select "...), of.selected...)
-	}
-	if len(of.condition) > 0 {
-		c.text = append(append(c.text, " where "...), of.condition...)
-	}
-	if len(of.grouped) > 0 {
-		c.text = append(append(c.text, " group by "...), of.grouped...)
-	}
-	if len(of.having) > 0 {
-		c.text = append(append(c.text, " having "...), of.having...)
-	}
-	if len(of.ordered) > 0 {
-		c.text = append(append(c.text, " order by "...), of.ordered...)
-	}
-	if of.given&keyLimit != 0 {
-		c.text = c.appendParam(append(c.text, " limit "...), of.limit)
-	}
-	if of.given&keyOffset != 0 {
-		c.text = c.appendParam(append(c.text, " offset "...), of.offset)
-	}
-}
-
-func (c *call) appendWhere() {
-	if len(c.condition) > 0 {
-		c.text = append(append(c.text, " where "...), c.condition...)
-	}
-}
-
 // insert is POST /C.
 func (c *call) insert() (http1.Answer, error) {
-	absent, err := c.readAbsent()
+	absent, err := c.InsertKeys(c.request.Query)
 	if err != nil {
 		return http1.Answer{}, err
 	}
@@ -108,32 +54,10 @@ func (c *call) insert() (http1.Answer, error) {
 	if err != nil {
 		return http1.Answer{}, err
 	}
-	if k := body.Kind(); k != doc.Object && k != doc.List {
-		return http1.Answer{}, fail.New(fail.Invalid, "an insert wants an object or a list of objects, got %s", k)
+	if err := c.Insert(body, absent); err != nil {
+		return http1.Answer{}, err
 	}
-	c.text = append(append(append(c.text, "insert into "...), c.name...), " $1"...)
-	if absent {
-		c.text = append(c.text, " if absent"...)
-	}
-	c.param(body.Value())
 	return c.execText(true, (*call).inserted)
-}
-
-// readAbsent reads the query string of an insert, which is empty or `if=absent`.
-func (c *call) readAbsent() (absent bool, err error) {
-	err = c.eachKey(func(key, value []byte, _ bool) error {
-		switch {
-		case string(key) != "if":
-			return fail.New(fail.Invalid, "an insert takes no key but if=absent in its query string, got %s", quoted(key))
-		case absent:
-			return fail.New(fail.Invalid, "if is given twice")
-		case string(value) != "absent":
-			return fail.New(fail.Invalid, "if wants absent, got %s", quoted(value))
-		}
-		absent = true
-		return nil
-	})
-	return absent, err
 }
 
 // update is PATCH /C and /C/all.
@@ -142,26 +66,7 @@ func (c *call) update() (http1.Answer, error) {
 	if err != nil {
 		return http1.Answer{}, err
 	}
-	if body.Kind() != doc.Object || body.Count() == 0 {
-		return http1.Answer{}, fail.New(fail.Invalid, "an update wants an object with at least one field")
-	}
-	c.text = append(append(append(c.text, "set "...), c.name...), " {"...)
-	separator := ""
-	body.Entries(func(key []byte, value doc.Raw) bool {
-		if !isPath(key) {
-			err = fail.New(fail.Invalid, "an update wants the names of fields and paths as keys, got %s", quoted(key))
-			return false
-		}
-		c.text = append(append(append(c.text, separator...), key...), ": "...)
-		c.text = c.appendParam(c.text, value.Value())
-		separator = ", "
-		return true
-	})
-	if err != nil {
-		return http1.Answer{}, err
-	}
-	c.text = append(c.text, '}')
-	if err := c.readFilters(); err != nil {
+	if err := c.Update(body, c.request.Query, c.all); err != nil {
 		return http1.Answer{}, err
 	}
 	return c.execText(true, (*call).updated)
@@ -169,27 +74,51 @@ func (c *call) update() (http1.Answer, error) {
 
 // delete is DELETE /C and /C/all.
 func (c *call) delete() (http1.Answer, error) {
-	c.text = append(append(c.text, "del "...), c.name...)
-	if err := c.readFilters(); err != nil {
+	if err := c.Delete(c.request.Query, c.all); err != nil {
 		return http1.Answer{}, err
 	}
 	return c.execText(false, (*call).deleted)
 }
 
-// readFilters reads which documents to change: all of them only if the path is /C/all.
-func (c *call) readFilters() error {
-	if err := c.readQuery(keyWhere); err != nil {
-		return err
+// near is POST /C/near.
+func (c *call) near() http1.Answer { return c.answerREST(c.nearest()) }
+
+func (c *call) nearest() (http1.Answer, error) {
+	if err := c.NearFilters(c.request.Query); err != nil {
+		return http1.Answer{}, err
 	}
-	filtered := len(c.condition) > 0
-	switch {
-	case c.all && filtered:
-		return fail.New(fail.Invalid, "%s/all is the whole collection and takes no filter: leave /all away", c.name)
-	case !c.all && !filtered:
-		return fail.New(fail.Invalid, "a filter is missing: %s/all is the whole collection", c.name)
+	body, err := c.readJSON()
+	if err != nil {
+		return http1.Answer{}, err
 	}
-	c.appendWhere()
-	return nil
+	if err := c.Near(body, c.schemaOfName); err != nil {
+		return http1.Answer{}, err
+	}
+	return c.execText(false, (*call).found)
+}
+
+// schemaOfName returns the schema of the collection in the path.
+func (c *call) schemaOfName() (*doc.Schema, error) {
+	all, err := c.tenant.db.Collections(c.scope)
+	if err != nil {
+		return nil, err
+	}
+	for _, info := range all {
+		if info.Schema.Name == string(c.Name) {
+			return info.Schema, nil
+		}
+	}
+	return nil, fail.New(fail.NotFound, "there is no collection %s", c.Name)
+}
+
+// execText is exec of the statement written so far.
+func (c *call) execText(grows bool, answer func(*call, *engine.Result) http1.Answer) (http1.Answer, error) {
+	if grows {
+		if err := c.node.checkGrowth(c.tenant); err != nil {
+			return c.ranBefore(err)
+		}
+	}
+	return c.exec(engine.Statement{Text: string(c.Text), Params: c.Params}, answer)
 }
 
 func (c *call) inserted(res *engine.Result) http1.Answer { return c.wrote(201, "inserted", res) }

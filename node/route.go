@@ -325,9 +325,9 @@ func (c *call) readHead(where *route, named []byte) (err error) {
 	switch {
 	case err != nil || named == nil:
 	case where == &routeConsumer:
-		c.name, c.values, err = unescape(c.values, named, false)
+		c.Name, err = c.Unescape(named, false)
 	default:
-		err = c.nameCollection(named)
+		err = c.NameCollection(named)
 		c.all = where == &routeAll
 	}
 	if err == nil && c.writes(where) {

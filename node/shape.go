@@ -4,17 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
 	"fenec/engine"
 	"fenec/engine/doc"
-	"fenec/engine/fail"
 )
-
-// shapeKeys are the keys of a shape that are not fields.
-const shapeKeys = keySelect | keyWhere | keySince
 
 // shape is the rows of a live query: those of one collection that pass a filter. The streams of a tenant that ask for the
 // same rows share it, and its events.
@@ -48,68 +43,30 @@ type advance struct {
 // maxShared is the largest event in bytes that a shape keeps for other streams.
 const maxShared = 64 << 10
 
-// checkShapeKey refuses a key that asks for a window, an answer of another kind, or other collections.
-func checkShapeKey(which keys, key []byte) error {
-	name := which.String()
-	switch {
-	case which&^shapeKeys != 0:
-	case string(key) == "near", string(key) == "match":
-		name = string(key)
-	default:
-		return nil
-	}
-	return fail.New(fail.Invalid, "%s does not go with a live query: it is a set of rows, which takes filters, select and since", name)
-}
-
 // readShape reads the query string of a live query.
 func (c *call) readShape() (*shape, error) {
-	if err := c.readQuery(shapeKeys); err != nil {
+	since, err := c.LiveRows(c.request.Query)
+	if err == nil && since != nil {
+		c.cursor, err = parseCursor("since", since)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if bytes.IndexByte(c.selected, '(') >= 0 {
-		return nil, fail.New(fail.Invalid, "aggregates do not go with a live query: it is a set of rows, which takes filters, select and since")
-	}
-	c.keepID()
-	c.text = append(append(c.text, "get "...), c.name...)
-	if len(c.selected) > 0 {
-		c.text = append(append(c.text, " select "...), c.selected...)
-	}
-	selected := len(c.text)
-	c.appendWhere()
-	s := &shape{collection: string(c.name)}
-	var err error
-	if s.all, err = c.tenant.db.Query(string(c.text)); err == nil {
+	s := &shape{collection: string(c.Name)}
+	if s.all, err = c.tenant.db.Query(string(c.Text)); err == nil {
 		err = s.all.FollowsWrites()
 	}
 	if err != nil {
 		return nil, err
 	}
 	s.fields, s.whole = s.all.Fields()
-	c.text = append(c.text[:selected], " where "...)
-	if len(c.condition) > 0 {
-		c.text = append(append(append(c.text, '('), c.condition...), ") and "...)
-	}
-	c.text = strconv.AppendInt(append(c.text, "id = $"...), int64(len(c.params)+1), 10)
-	if s.one, err = c.tenant.db.Query(string(c.text)); err != nil {
+	c.LiveRow()
+	if s.one, err = c.tenant.db.Query(string(c.Text)); err != nil {
 		return nil, err
 	}
 	s.params = c.keptParams()
-	s.key = shapeKey{c.scope, rowsKey(c.text, s.params)}
+	s.key = shapeKey{c.scope, rowsKey(c.Text, s.params)}
 	return s, nil
-}
-
-// keepID adds the id to the selected fields.
-func (c *call) keepID() {
-	if len(c.selected) == 0 {
-		return
-	}
-	for list, more := c.selected, true; more; {
-		var item []byte
-		if item, list, more = bytes.Cut(list, comma); string(item) == "id" {
-			return
-		}
-	}
-	c.selected = slices.Insert(c.selected, 0, []byte("id,")...)
 }
 
 // altered reports whether two schemas of the collection read the shape from different fields. A field is its slot: a slot is
@@ -129,7 +86,7 @@ func (s *shape) altered(before, after *doc.Schema) bool {
 
 // keptParams returns copies of the call's parameters that do not refer to the call or its request.
 func (c *call) keptParams() []doc.Value {
-	params := slices.Clone(c.params)
+	params := slices.Clone(c.Params)
 	for i := range params {
 		params[i].B = bytes.Clone(params[i].B)
 	}

@@ -367,6 +367,9 @@ func (s *stream) appendError(event []byte, err error) []byte {
 // errUnsent means that the client has disconnected or accepts no bytes.
 var errUnsent = errors.New("the event was not sent")
 
+// keptIDs is how many ids a stream keeps room for between events.
+const keptIDs = 256
+
 // send sends the event if there is one, and the head before the first.
 func (s *stream) send() error {
 	event := s.event
@@ -381,7 +384,7 @@ func (s *stream) send() error {
 		return errors.Join(errUnsent, err)
 	}
 	s.sentAt = time.Now()
-	if cap(s.ids) > keptParams {
+	if cap(s.ids) > keptIDs {
 		s.ids = nil
 	}
 	return nil

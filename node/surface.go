@@ -7,6 +7,7 @@ import (
 	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/internal/http1"
+	"fenec/node/rest"
 )
 
 // root is GET /: the version and the names of the collections.
@@ -51,7 +52,7 @@ func (c *call) schema() http1.Answer {
 	case "as=fenecql":
 		return http1.Answer{Status: 200, Headers: withType(headers, plainText), Body: appendStatements(c.request.Scratch(), all)}
 	}
-	return c.node.answerError(c.request, fail.New(fail.Invalid, "want as=json or as=fenecql, got %s", quoted(c.request.Query)))
+	return c.node.answerError(c.request, fail.New(fail.Invalid, "want as=json or as=fenecql, got %s", rest.Quoted(c.request.Query)))
 }
 
 var plainText = []http1.Header{{Name: []byte("Content-Type"), Value: []byte("text/plain; charset=utf-8")}}

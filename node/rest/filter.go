@@ -1,4 +1,4 @@
-package node
+package rest
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ func comparison(op []byte) string {
 
 // filter reads `field=[not.]operator.value`, or `field=value`, into one more condition. Values are parameters without a
 // type, which are parsed by the type of their field.
-func (c *call) filter(path, text []byte) error {
+func (s *Statement) filter(path, text []byte) error {
 	if err := checkPath("the query string", path); err != nil {
 		return err
 	}
@@ -39,15 +39,15 @@ func (c *call) filter(path, text []byte) error {
 	if !found || !isOperator(op) {
 		op, value, negated = opEqual, text, false
 	}
-	c.and()
+	s.and()
 	if negated {
-		c.condition = append(c.condition, "not ("...)
+		s.condition = append(s.condition, "not ("...)
 	}
-	if err := c.operation(path, op, value); err != nil {
+	if err := s.operation(path, op, value); err != nil {
 		return err
 	}
 	if negated {
-		c.condition = append(c.condition, ')')
+		s.condition = append(s.condition, ')')
 	}
 	return nil
 }
@@ -65,93 +65,93 @@ func isOperator(op []byte) bool {
 	return comparison(op) != ""
 }
 
-func (c *call) operation(path, op, value []byte) error {
+func (s *Statement) operation(path, op, value []byte) error {
 	if sign := comparison(op); sign != "" {
-		c.condition = append(append(c.condition, path...), sign...)
-		c.condition = c.appendParam(c.condition, untyped(value))
+		s.condition = append(append(s.condition, path...), sign...)
+		s.condition = s.AppendParam(s.condition, untyped(value))
 		return nil
 	}
 	switch string(op) {
 	case "is":
-		return c.is(path, value)
+		return s.is(path, value)
 	case "in":
-		return c.in(path, value)
+		return s.in(path, value)
 	}
-	c.like(path, value)
+	s.like(path, value)
 	return nil
 }
 
 func untyped(text []byte) doc.Value { return doc.Value{Kind: doc.Untyped, B: text} }
 
-func (c *call) is(path, value []byte) error {
-	c.condition = append(c.condition, path...)
+func (s *Statement) is(path, value []byte) error {
+	s.condition = append(s.condition, path...)
 	switch string(value) {
 	case "null":
-		c.condition = append(c.condition, " is null"...)
+		s.condition = append(s.condition, " is null"...)
 	case "not_null":
-		c.condition = append(c.condition, " is not null"...)
+		s.condition = append(s.condition, " is not null"...)
 	case "true", "false":
-		c.condition = append(append(c.condition, " = "...), value...)
+		s.condition = append(append(s.condition, " = "...), value...)
 	default:
-		return fail.New(fail.Invalid, "%s=is. wants null, not_null, true or false, got %s", path, quoted(value))
+		return fail.New(fail.Invalid, "%s=is. wants null, not_null, true or false, got %s", path, Quoted(value))
 	}
 	return nil
 }
 
 // in reads `(a,b,"c,d")`: values between parentheses, each bare or between quotes, in which a backslash escapes the next
 // character.
-func (c *call) in(path, list []byte) error {
+func (s *Statement) in(path, list []byte) error {
 	if len(list) < 2 || list[0] != '(' || list[len(list)-1] != ')' {
-		return fail.New(fail.Invalid, "%s=in. wants values between parentheses, as in.(a,b), got %s", path, quoted(list))
+		return fail.New(fail.Invalid, "%s=in. wants values between parentheses, as in.(a,b), got %s", path, Quoted(list))
 	}
 	list = list[1 : len(list)-1]
-	c.condition = append(append(c.condition, path...), " in ["...)
+	s.condition = append(append(s.condition, path...), " in ["...)
 	for first := true; len(list) > 0 || !first; first = false {
-		value, rest, more, err := c.member(path, list)
+		value, rest, more, err := s.member(path, list)
 		if err != nil {
 			return err
 		}
 		if !first {
-			c.condition = append(c.condition, ',')
+			s.condition = append(s.condition, ',')
 		}
-		c.condition = c.appendParam(c.condition, untyped(value))
+		s.condition = s.AppendParam(s.condition, untyped(value))
 		if list = rest; !more {
 			break
 		}
 	}
-	c.condition = append(c.condition, ']')
+	s.condition = append(s.condition, ']')
 	return nil
 }
 
 // member cuts the first value off a list; more reports whether a comma followed it.
-func (c *call) member(path, list []byte) (value, rest []byte, more bool, err error) {
+func (s *Statement) member(path, list []byte) (value, rest []byte, more bool, err error) {
 	if len(list) == 0 || list[0] != '"' {
 		value, rest, more = bytes.Cut(list, comma)
 		return value, rest, more, nil
 	}
-	start := len(c.values)
+	start := len(s.Values)
 	for i := 1; i < len(list); i++ {
 		switch {
 		case list[i] == '\\' && i+1 < len(list):
 			i++
-			c.values = append(c.values, list[i])
+			s.Values = append(s.Values, list[i])
 		case list[i] != '"':
-			c.values = append(c.values, list[i])
+			s.Values = append(s.Values, list[i])
 		case i+1 == len(list) || list[i+1] == ',':
-			value = c.values[start:len(c.values):len(c.values)]
+			value = s.Values[start:len(s.Values):len(s.Values)]
 			if i+1 == len(list) {
 				return value, nil, false, nil
 			}
 			return value, list[i+2:], true, nil
 		default:
-			return nil, nil, false, fail.New(fail.Invalid, "%s=in. has more behind a quoted value than a comma: %s", path, quoted(list[i+1:]))
+			return nil, nil, false, fail.New(fail.Invalid, "%s=in. has more behind a quoted value than a comma: %s", path, Quoted(list[i+1:]))
 		}
 	}
-	return nil, nil, false, fail.New(fail.Invalid, "%s=in. has a quote that is not closed: %s", path, quoted(list))
+	return nil, nil, false, fail.New(fail.Invalid, "%s=in. has a quote that is not closed: %s", path, Quoted(list))
 }
 
 // like adds a match of a text with a pattern, which is a value like any other: the statement is the same for all patterns.
-func (c *call) like(path, pattern []byte) {
-	c.condition = append(append(append(c.condition, "like("...), path...), ", "...)
-	c.condition = append(c.appendParam(c.condition, doc.TextValue(pattern)), ')')
+func (s *Statement) like(path, pattern []byte) {
+	s.condition = append(append(append(s.condition, "like("...), path...), ", "...)
+	s.condition = append(s.AppendParam(s.condition, doc.TextValue(pattern)), ')')
 }

@@ -1,4 +1,4 @@
-package node
+package rest
 
 import (
 	"bytes"
@@ -19,66 +19,65 @@ type level struct {
 var lookupKey = []byte("lookup")
 
 // readLevels reads `lookup=a,b` before the other keys, because it gives them their meaning wherever it is in the query.
-func (c *call) readLevels() error {
-	rest := c.request.Query
-	for len(rest) > 0 {
+func (s *Statement) readLevels(query []byte) error {
+	for len(query) > 0 {
 		var pair []byte
-		pair, rest, _ = bytes.Cut(rest, ampersand)
+		pair, query, _ = bytes.Cut(query, ampersand)
 		key, list, _ := bytes.Cut(pair, equals)
 		var err error
-		if key, c.values, err = unescape(c.values, key, true); err != nil {
+		if key, err = s.Unescape(key, true); err != nil {
 			return err
 		}
 		if !bytes.Equal(key, lookupKey) {
 			continue
 		}
-		if list, c.values, err = unescape(c.values, list, true); err != nil {
+		if list, err = s.Unescape(list, true); err != nil {
 			return err
 		}
 		for more := true; more; {
 			var name []byte
 			name, list, more = bytes.Cut(list, comma)
 			if !isName(name) {
-				return fail.New(fail.Invalid, "lookup wants the names of collections, got %s", quoted(name))
+				return fail.New(fail.Invalid, "lookup wants the names of collections, got %s", Quoted(name))
 			}
-			if c.level(name) != nil {
+			if s.level(name) != nil {
 				return fail.New(fail.Invalid, "%s is looked up twice in one chain", clipped(name))
 			}
-			if len(c.levels) == engine.MaxLookups {
+			if len(s.levels) == engine.MaxLookups {
 				return fail.New(fail.Invalid, "a chain of lookups has at most %d levels", engine.MaxLookups)
 			}
-			c.levels = append(c.levels, level{name: name})
+			s.levels = append(s.levels, level{name: name})
 		}
 	}
 	return nil
 }
 
 // levelOf returns the level whose name a key begins with, and the rest of the key.
-func (c *call) levelOf(key []byte) (*level, []byte) {
-	if len(c.levels) == 0 {
+func (s *Statement) levelOf(key []byte) (*level, []byte) {
+	if len(s.levels) == 0 {
 		return nil, nil
 	}
 	name, of, found := bytes.Cut(key, dot)
 	if !found {
 		return nil, nil
 	}
-	return c.level(name), of
+	return s.level(name), of
 }
 
 // level returns the level of that name, nil if there is none.
-func (c *call) level(name []byte) *level {
-	for i := range c.levels {
-		if bytes.Equal(c.levels[i].name, name) {
-			return &c.levels[i]
+func (s *Statement) level(name []byte) *level {
+	for i := range s.levels {
+		if bytes.Equal(s.levels[i].name, name) {
+			return &s.levels[i]
 		}
 	}
 	return nil
 }
 
 // readLevelKey reads a key of a level. The level's clauses replace the request's while it does.
-func (c *call) readLevelKey(l *level, key, value []byte, assigned bool) error {
-	c.clauses, l.clauses = l.clauses, c.clauses
-	defer func() { c.clauses, l.clauses = l.clauses, c.clauses }()
+func (s *Statement) readLevelKey(l *level, key, value []byte, assigned bool) error {
+	s.clauses, l.clauses = l.clauses, s.clauses
+	defer func() { s.clauses, l.clauses = l.clauses, s.clauses }()
 	var which keys
 	switch string(key) {
 	case "on":
@@ -105,7 +104,7 @@ func (c *call) readLevelKey(l *level, key, value []byte, assigned bool) error {
 	}
 	switch which {
 	case 0:
-		return c.filter(key, value)
+		return s.filter(key, value)
 	case keyOn, keyParent:
 		if err := checkField(which.String(), value); err != nil {
 			return err
@@ -116,27 +115,27 @@ func (c *call) readLevelKey(l *level, key, value []byte, assigned bool) error {
 			l.required = true
 		case "false":
 		default:
-			return fail.New(fail.Invalid, "%s.required wants true or false, got %s", clipped(l.name), quoted(value))
+			return fail.New(fail.Invalid, "%s.required wants true or false, got %s", clipped(l.name), Quoted(value))
 		}
 	}
-	return c.give(which, value)
+	return s.give(which, value)
 }
 
 // appendLevels appends the levels as FenecQL.
-func (c *call) appendLevels() error {
-	for i := range c.levels {
-		l := &c.levels[i]
+func (s *Statement) appendLevels() error {
+	for i := range s.levels {
+		l := &s.levels[i]
 		if len(l.on) == 0 {
 			return fail.New(fail.Invalid, "%s.on is missing: it names the field of %s that says whose it is", clipped(l.name), clipped(l.name))
 		}
-		c.text = append(append(append(append(c.text, " lookup "...), l.name...), " on "...), l.on...)
+		s.Text = append(append(append(append(s.Text, " lookup "...), l.name...), " on "...), l.on...)
 		if len(l.parent) > 0 {
-			c.text = append(append(c.text, " = "...), l.parent...)
+			s.Text = append(append(s.Text, " = "...), l.parent...)
 		}
 		if l.required {
-			c.text = append(c.text, " required"...)
+			s.Text = append(s.Text, " required"...)
 		}
-		c.appendClauses(&l.clauses)
+		s.appendClauses(&l.clauses)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package node
+package rest
 
 import (
 	"bytes"
@@ -43,7 +43,7 @@ const (
 	keyOn
 	keyParent
 	keyRequired
-	keySince // of a shape only: elsewhere a field may have that name
+	keySince // of a live query only: elsewhere a field may have that name
 	keyBody  // in no query string: distinguishes the keys allowed with a near's body from those of a write
 
 	filtersOfNear = keyWhere | keyBody
@@ -58,45 +58,20 @@ func (k keys) String() string {
 	return ""
 }
 
-// readQuery reads the request's query string: the keys of allowed, and filters, whose values become parameters of the
+// readQuery reads a query string: the keys of allowed, and filters, whose values become parameters of the
 // statement.
-func (c *call) readQuery(allowed keys) error {
+func (s *Statement) readQuery(query []byte, allowed keys) error {
 	if allowed&keyLookup != 0 {
-		if err := c.readLevels(); err != nil {
+		if err := s.readLevels(query); err != nil {
 			return err
 		}
 	}
-	return c.eachKey(func(key, value []byte, assigned bool) error {
-		if l, of := c.levelOf(key); l != nil {
-			return c.readLevelKey(l, of, value, assigned)
+	return s.EachKey(query, func(key, value []byte, assigned bool) error {
+		if l, of := s.levelOf(key); l != nil {
+			return s.readLevelKey(l, of, value, assigned)
 		}
-		return c.readKey(key, value, assigned, allowed)
+		return s.readKey(key, value, assigned, allowed)
 	})
-}
-
-// eachKey calls fn with each key of the request's query string and its value, until fn returns an error. assigned
-// distinguishes an empty value from none.
-func (c *call) eachKey(fn func(key, value []byte, assigned bool) error) error {
-	rest := c.request.Query
-	for len(rest) > 0 {
-		var pair []byte
-		pair, rest, _ = bytes.Cut(rest, ampersand)
-		if len(pair) == 0 {
-			continue
-		}
-		key, value, assigned := bytes.Cut(pair, equals)
-		var err error
-		if key, c.values, err = unescape(c.values, key, true); err != nil {
-			return err
-		}
-		if value, c.values, err = unescape(c.values, value, true); err != nil {
-			return err
-		}
-		if err := fn(key, value, assigned); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 var (
@@ -107,7 +82,7 @@ var (
 	dot       = []byte(".")
 )
 
-func (c *call) readKey(key, value []byte, assigned bool, allowed keys) error {
+func (s *Statement) readKey(key, value []byte, assigned bool, allowed keys) error {
 	var which keys
 	switch string(key) {
 	case "select":
@@ -134,16 +109,16 @@ func (c *call) readKey(key, value []byte, assigned bool, allowed keys) error {
 	case "since":
 		which = keySince & allowed
 	}
-	if allowed == shapeKeys {
-		if err := checkShapeKey(which, key); err != nil {
+	if allowed == liveKeys {
+		if err := checkLiveKey(which, key); err != nil {
 			return err
 		}
 	}
 	if !assigned {
-		return fail.New(fail.Invalid, "%s has no value: want %s=...", quoted(key), clipped(key))
+		return fail.New(fail.Invalid, "%s has no value: want %s=...", Quoted(key), clipped(key))
 	}
 	if which == 0 {
-		return c.filter(key, value)
+		return s.filter(key, value)
 	}
 	switch {
 	case allowed&which != 0:
@@ -152,45 +127,45 @@ func (c *call) readKey(key, value []byte, assigned bool, allowed keys) error {
 	default:
 		return fail.New(fail.Invalid, "%s does not go with this method", which)
 	}
-	return c.give(which, value)
+	return s.give(which, value)
 }
 
 // give reads a key that is not a field.
-func (c *call) give(which keys, value []byte) error {
-	if c.given&which != 0 {
+func (s *Statement) give(which keys, value []byte) error {
+	if s.given&which != 0 {
 		return fail.New(fail.Invalid, "%s is given twice", which)
 	}
-	c.given |= which
-	return c.clause(which, value)
+	s.given |= which
+	return s.clause(which, value)
 }
 
-func (c *call) clause(which keys, value []byte) (err error) {
+func (s *Statement) clause(which keys, value []byte) (err error) {
 	switch which {
 	case keySelect:
-		return c.readSelect(value)
+		return s.readSelect(value)
 	case keyOrder:
-		return c.readOrder(value)
+		return s.readOrder(value)
 	case keyWhere:
-		return c.readWhere(value)
+		return s.readWhere(value)
 	case keyGroup:
-		c.grouped = append(c.grouped, value...)
+		s.grouped = append(s.grouped, value...)
 		return checkField("group", value)
 	case keyHaving:
-		return c.readHaving(value)
+		return s.readHaving(value)
 	case keyCount:
-		c.counting = string(value) != "false"
+		s.counting = string(value) != "false"
 	case keyLimit:
-		c.limit, err = wholeNumber("limit", value)
+		s.limit, err = wholeNumber("limit", value)
 	case keyOffset:
-		c.offset, err = wholeNumber("offset", value)
+		s.offset, err = wholeNumber("offset", value)
 	case keySince:
-		c.cursor, err = parseCursor("since", value)
+		s.since = value
 	}
 	return err
 }
 
 // readSelect reads `a,b.c,sum(d),count(distinct e)`, or `*`.
-func (c *call) readSelect(list []byte) error {
+func (s *Statement) readSelect(list []byte) error {
 	if string(list) == "*" {
 		return nil
 	}
@@ -201,16 +176,16 @@ func (c *call) readSelect(list []byte) error {
 		if err := checkColumn("select", item); err != nil {
 			return err
 		}
-		if len(c.selected) > 0 {
-			c.selected = append(c.selected, ',')
+		if len(s.selected) > 0 {
+			s.selected = append(s.selected, ',')
 		}
-		c.selected = append(c.selected, item...)
+		s.selected = append(s.selected, item...)
 	}
 	return nil
 }
 
-// readOrder reads `a,b.c.desc,name.und.asc`: paths, each optionally followed by a collation and by asc or desc.
-func (c *call) readOrder(list []byte) error {
+// readOrder reads `a,b.s.desc,name.und.asc`: paths, each optionally followed by a collation and by asc or desc.
+func (s *Statement) readOrder(list []byte) error {
 	for more := true; more; {
 		var item []byte
 		item, list, more = bytes.Cut(list, comma)
@@ -231,39 +206,39 @@ func (c *call) readOrder(list []byte) error {
 		if err := checkColumn("order", path); err != nil {
 			return err
 		}
-		if len(c.ordered) > 0 {
-			c.ordered = append(c.ordered, ',')
+		if len(s.ordered) > 0 {
+			s.ordered = append(s.ordered, ',')
 		}
-		c.ordered = append(append(c.ordered, path...), collation...)
-		c.ordered = append(append(c.ordered, ' '), direction...)
+		s.ordered = append(append(s.ordered, path...), collation...)
+		s.ordered = append(append(s.ordered, ' '), direction...)
 	}
 	return nil
 }
 
 // readWhere copies a condition of FenecQL. It has been parsed as one whole condition without parameters, so nothing in it
 // can end the parentheses around it; the line end after it ends a comment.
-func (c *call) readWhere(text []byte) error {
+func (s *Statement) readWhere(text []byte) error {
 	if err := engine.CheckCondition(string(text)); err != nil {
 		return err
 	}
-	c.and()
-	c.condition = append(append(append(c.condition, '('), text...), "\n)"...)
+	s.and()
+	s.condition = append(append(append(s.condition, '('), text...), "\n)"...)
 	return nil
 }
 
 // readHaving copies a condition of groups, checked like that of where.
-func (c *call) readHaving(text []byte) error {
+func (s *Statement) readHaving(text []byte) error {
 	if err := engine.CheckHaving(string(text)); err != nil {
 		return err
 	}
-	c.having = append(append(append(c.having, '('), text...), "\n)"...)
+	s.having = append(append(append(s.having, '('), text...), "\n)"...)
 	return nil
 }
 
 // and begins another condition that must be true too.
-func (c *call) and() {
-	if len(c.condition) > 0 {
-		c.condition = append(c.condition, " and "...)
+func (s *Statement) and() {
+	if len(s.condition) > 0 {
+		s.condition = append(s.condition, " and "...)
 	}
 }
 
@@ -283,13 +258,13 @@ func wholeNumber(what string, text []byte) (doc.Value, error) {
 }
 
 func errWholeNumber(what string, text []byte) error {
-	return fail.New(fail.Invalid, "%s wants a whole number of 0 or more, got %s", what, quoted(text))
+	return fail.New(fail.Invalid, "%s wants a whole number of 0 or more, got %s", what, Quoted(text))
 }
 
 // checkPath returns an error unless a part of a query string is the name of a field or a path, which a statement may contain.
 func checkPath(where string, path []byte) error {
 	if !isPath(path) {
-		return fail.New(fail.Invalid, "%s wants the name of a field or a path, got %s", where, quoted(path))
+		return fail.New(fail.Invalid, "%s wants the name of a field or a path, got %s", where, Quoted(path))
 	}
 	if isConstant(path) {
 		return fail.New(fail.NotFound, "there is no field %s: the word is a value", clipped(path))
@@ -310,7 +285,7 @@ func checkColumn(where string, item []byte) error {
 		closed = false
 	}
 	if !closed {
-		return fail.New(fail.Invalid, "%s wants fields, paths and aggregates (count, sum, avg, min or max of a field, count(distinct field)), got %s", where, quoted(item))
+		return fail.New(fail.Invalid, "%s wants fields, paths and aggregates (count, sum, avg, min or max of a field, count(distinct field)), got %s", where, Quoted(item))
 	}
 	if arg = arg[:len(arg)-1]; string(arg) == "*" {
 		return nil // count(*); parsing the statement reports any other error
@@ -324,7 +299,7 @@ func checkColumn(where string, item []byte) error {
 // checkField returns an error unless a part of a query string is the name of a field, which a statement may contain.
 func checkField(where string, name []byte) error {
 	if !isName(name) {
-		return fail.New(fail.Invalid, "%s wants the name of a field, got %s", where, quoted(name))
+		return fail.New(fail.Invalid, "%s wants the name of a field, got %s", where, Quoted(name))
 	}
 	return checkPath(where, name)
 }
@@ -349,4 +324,5 @@ func clipped(text []byte) string {
 	return strings.ToValidUTF8(string(text[:shownBytes]), "") + "..."
 }
 
-func quoted(text []byte) string { return string(doc.AppendQuoted(nil, []byte(clipped(text)))) }
+// Quoted returns a client's text in quotes for an error, clipped if it is long.
+func Quoted(text []byte) string { return string(doc.AppendQuoted(nil, []byte(clipped(text)))) }

@@ -1,4 +1,4 @@
-package node
+package rest
 
 import (
 	"fmt"
@@ -8,35 +8,34 @@ import (
 
 	"fenec/engine/doc"
 	"fenec/engine/fail"
-	"fenec/internal/http1"
 )
 
 // translate reads a query string as GET does, except where=.
-func translate(query string) (c *call, err error) {
-	c = &call{request: &http1.Request{Query: []byte(query)}}
-	return c, c.readQuery(keySelect | keyOrder | keyLimit | keyOffset | keyCount | keyWhere | keyGroup | keyLookup)
+func translate(query string) (s *Statement, err error) {
+	s = new(Statement)
+	return s, s.readQuery([]byte(query), keySelect|keyOrder|keyLimit|keyOffset|keyCount|keyWhere|keyGroup|keyLookup)
 }
 
-func (c *call) describe() string {
+func (s *Statement) describe() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s", c.condition)
-	for _, p := range c.params {
+	fmt.Fprintf(&b, "%s", s.condition)
+	for _, p := range s.Params {
 		fmt.Fprintf(&b, " %s:%s", p.Kind, p.B)
 	}
-	if len(c.selected) > 0 {
-		fmt.Fprintf(&b, " select %s", c.selected)
+	if len(s.selected) > 0 {
+		fmt.Fprintf(&b, " select %s", s.selected)
 	}
-	if len(c.grouped) > 0 {
-		fmt.Fprintf(&b, " group %s", c.grouped)
+	if len(s.grouped) > 0 {
+		fmt.Fprintf(&b, " group %s", s.grouped)
 	}
-	if len(c.ordered) > 0 {
-		fmt.Fprintf(&b, " order %s", c.ordered)
+	if len(s.ordered) > 0 {
+		fmt.Fprintf(&b, " order %s", s.ordered)
 	}
-	if c.limit.Kind == doc.Int {
-		fmt.Fprintf(&b, " limit %d", c.limit.Int())
+	if s.limit.Kind == doc.Int {
+		fmt.Fprintf(&b, " limit %d", s.limit.Int())
 	}
-	if c.offset.Kind == doc.Int {
-		fmt.Fprintf(&b, " offset %d", c.offset.Int())
+	if s.offset.Kind == doc.Int {
+		fmt.Fprintf(&b, " offset %d", s.offset.Int())
 	}
 	return b.String()
 }
@@ -157,7 +156,7 @@ func TestAQueryStringThatMakesNoSenseIsRefused(t *testing.T) {
 func TestUnescapeAgreesWithNetURL(t *testing.T) {
 	for _, raw := range []string{"", "a", "a+b", "%41%c3%a4", "%", "%4", "%g0", "a%2Fb", "+%2B", "100%25"} {
 		want, wantErr := url.QueryUnescape(raw)
-		got, _, err := unescape(nil, []byte(raw), true)
+		got, _, err := Unescape(nil, []byte(raw), true)
 		if (err == nil) != (wantErr == nil) || err == nil && string(got) != want {
 			t.Errorf("%q: got %q, %v, want %q, %v", raw, got, err, want, wantErr)
 		}

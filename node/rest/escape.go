@@ -1,16 +1,15 @@
-package node
+package rest
 
 import (
 	"bytes"
 	"unicode/utf8"
 
-	"fenec/engine"
 	"fenec/engine/fail"
 )
 
-// unescape decodes the percent escapes of a part of a target; in a query a plus is a space. It returns raw itself if there
+// Unescape decodes the percent escapes of a part of a target; in a query a plus is a space. It returns raw itself if there
 // are none, else bytes appended to dst, and the grown dst. The result is UTF-8 without a NUL.
-func unescape(dst, raw []byte, query bool) (text, grown []byte, err error) {
+func Unescape(dst, raw []byte, query bool) (text, grown []byte, err error) {
 	text = raw
 	if bytes.IndexByte(raw, '%') >= 0 || query && bytes.IndexByte(raw, '+') >= 0 {
 		start := len(dst)
@@ -49,9 +48,3 @@ func unhex(c byte) byte {
 	}
 	return c | 0x20 - 'a' + 10
 }
-
-// isName reports whether text is a name of FenecQL. Nothing else from a URL is ever written into a statement.
-func isName(text []byte) bool { return engine.IsName(string(text)) }
-
-// isPath reports whether text is a path of FenecQL, which a name is too.
-func isPath(text []byte) bool { return engine.IsPath(string(text)) }
