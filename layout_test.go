@@ -30,11 +30,8 @@ var mayImport = map[string][]string{
 		"fenec/node/rest", "fenec/engine/claim", "fenec/engine/feed", "fenec/engine", "fenec/engine/doc", "fenec/engine/fail",
 		"fenec/engine/wal", "fenec/internal/http1", "fenec/internal/vfs",
 	},
-	"fenec/node/rest": {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail"},
-	"fenec/router": {
-		"fenec/engine/feed", "fenec/engine", "fenec/engine/doc", "fenec/engine/fail",
-		"fenec/engine/wal", "fenec/internal/http1", "fenec/internal/vfs",
-	},
+	"fenec/node/rest":    {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail"},
+	"fenec/router":       {"fenec/router/directory", "fenec/engine/fail", "fenec/internal/http1", "fenec/internal/vfs"},
 	"fenec/engine/claim": {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/internal/vfs"},
 	"fenec/engine/feed":  {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/engine/wal", "fenec/internal/vfs"},
 	"fenec/engine": {
@@ -60,6 +57,9 @@ var mayImport = map[string][]string{
 	"fenec/internal/simnet":      {},
 	"fenec/internal/importer":    {"fenec/client"},
 	"fenec/internal/tail":        {"fenec/client"},
+	"fenec/router/directory": {
+		"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/engine/feed", "fenec/engine/wal", "fenec/internal/vfs",
+	},
 	"fenec/internal/e2e": {
 		"fenec/node", "fenec/router", "fenec/engine", "fenec/engine/doc", "fenec/engine/wal", "fenec/internal/vfs",
 	},
@@ -67,13 +67,13 @@ var mayImport = map[string][]string{
 
 // testsMayImport is what tests may import beside that: those of the client run a node to be clients of, those of the binary
 // are clients.
-var testsMayImport = map[string][]string{"fenec/client": {"fenec/node"}, "fenec/internal/e2e": {"fenec/client"}}
+var testsMayImport = map[string][]string{"fenec/router": {"fenec/engine/wal"}, "fenec/client": {"fenec/node"}, "fenec/internal/e2e": {"fenec/client"}}
 
 // onlyIn names what few packages may know.
 var onlyIn = map[string]func(pkg string) bool{
 	"github.com/urfave/cli/v2": func(pkg string) bool { return pkg == "fenec/internal/command" },
 	"net/http": func(pkg string) bool {
-		return pkg != "fenec/engine" && !strings.HasPrefix(pkg, "fenec/engine/")
+		return pkg != "fenec/engine" && !strings.HasPrefix(pkg, "fenec/engine/") && pkg != "fenec/router/directory"
 	},
 	"github.com/cockroachdb/datadriven": func(string) bool { return false },
 	"testing":                           func(string) bool { return false },

@@ -71,7 +71,7 @@ func TestAnAnswerWaitsForItsClientInABoundedMemory(t *testing.T) {
 			}
 			eventually(t, "what the answers took is given back", func() bool { return rt.answers.Used() == full })
 			eventually(t, "the connections are kept", func() bool { return rt.keptQuiet("n1") > 0 })
-			p := &rt.dir.node("n1").link.Load().pool
+			p := &rt.node("n1").link.Load().pool
 			for w := p.take(); w != nil; w = p.take() {
 				if n := reflect.ValueOf(w.Upstream).Elem().FieldByName("buf").Len(); n > keptBuffer {
 					t.Errorf("a connection that lies unused holds %d bytes", n)

@@ -2,7 +2,6 @@ package router
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -51,7 +50,7 @@ func forwarding(t testing.TB) (rt *running, request func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rt.dir.node("n1").link.Swap(fresh).pool.close()
+	rt.node("n1").link.Swap(fresh).pool.close()
 	node.close()
 	conn := dial(t, rt.addr)
 	text := []byte("GET /t/acme/c?id=eq.1 HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: */*\r\nUser-Agent: bench\r\n\r\n")
@@ -82,33 +81,4 @@ func BenchmarkForward(b *testing.B) {
 	for b.Loop() {
 		request()
 	}
-}
-
-func BenchmarkLookup(b *testing.B) {
-	p := filled(100_000)
-	name := []byte("tenant-77777")
-	b.ReportAllocs()
-	for b.Loop() {
-		if p.get(name) == nil {
-			b.Fatal("lost")
-		}
-	}
-}
-
-func BenchmarkChange(b *testing.B) {
-	p := filled(100_000)
-	next := &tenant{name: "tenant-77777", node: &node{}, state: active}
-	b.ReportAllocs()
-	for b.Loop() {
-		p.set(next.name, next)
-	}
-}
-
-func filled(n int) *placements {
-	p := &placements{}
-	for i := range n {
-		name := fmt.Sprintf("tenant-%d", i)
-		p.set(name, &tenant{name: name, node: &node{}, state: active})
-	}
-	return p
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/url"
 
+	"fenec/router/directory"
+
 	"github.com/go-json-experiment/json"
 )
 
@@ -32,6 +34,21 @@ type copyOn struct {
 }
 
 func (n *node) copyOf(tenant string) copyOn { return copyOn{n.api(), tenant} }
+
+// copyAt is copyOf for a node that the tenant's row names, which is recorded as long as the row does.
+func (rt *Router) copyAt(node, tenant string) copyOn {
+	_, n := rt.dir.Node(node)
+	return n.copyOf(tenant)
+}
+
+// isLeftover reports whether a copy is the leftover l: it carries the token of the move that superseded or made it, or was
+// never written to. A frozen copy is not enough: an operator may have frozen it.
+func isLeftover(l directory.Leftover, s copyState) bool {
+	if l.Token == "" {
+		return s.empty()
+	}
+	return s.exists && s.Frozen && s.Token == l.Token
+}
 
 // decisions bounds how often a change is decided again because something else changed the copy first.
 const decisions = 6

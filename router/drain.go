@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"fenec/internal/http1"
+	"fenec/router/directory"
 
 	"github.com/go-json-experiment/json"
 )
@@ -33,11 +34,11 @@ func (rt *Router) drain(r *http1.Request, name string) http1.Answer {
 	if err := readJSON(r, &struct{}{}); err != nil {
 		return answerError(err)
 	}
-	n := rt.dir.node(name)
+	_, n := rt.dir.Node(name)
 	if n == nil {
 		return noNode(name)
 	}
-	if len(*rt.dir.nodes.Load()) < 2 {
+	if nodes, _ := rt.dir.Len(); nodes < 2 {
 		return http1.ErrorAnswer(409, "no other node to move the tenants of "+name+" to: record one with PUT /_shard/nodes/<name>")
 	}
 	ctx := r.Context()
@@ -90,9 +91,9 @@ func (d *draining) run(out *http1.Writer) error {
 // tenants returns the names of the tenants that the node serves, sorted.
 func (d *draining) tenants() []string {
 	var names []string
-	d.rt.dir.tenants.each(func(t *tenant) {
-		if t.routed() && t.node == d.node {
-			names = append(names, t.name)
+	d.rt.dir.Each(func(t *directory.Tenant, n *node) {
+		if t.Routed() && n == d.node {
+			names = append(names, t.Name)
 		}
 	})
 	sort.Strings(names)
@@ -173,13 +174,13 @@ func (d *draining) report(out *http1.Writer, o outcome) error {
 
 // move moves one tenant off the node.
 func (d *draining) move(name string) (moved, error) {
-	end, busy := d.rt.tenantOps.begin(d.rt.ctx, name, "moved")
-	if busy != "" {
-		return moved{}, &refusal{409, "tenant " + name + " is being " + busy}
+	end, err := d.rt.begin(name, directory.Move)
+	if err != nil {
+		return moved{}, err
 	}
 	defer end()
-	t := d.rt.dir.tenants.find(name)
-	if !t.routed() || t.node != d.node {
+	t := d.rt.dir.Tenant(name)
+	if !t.Routed() || t.Node != d.node.name {
 		return moved{Tenant: name, From: d.node.name}, nil // deleted meanwhile, or moved by another request
 	}
 	to, err := d.rt.emptiest(d.node)

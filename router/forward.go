@@ -11,8 +11,8 @@ import (
 // forward serves a request to a tenant: it reads the request whole, sends it to the node that holds the tenant, and returns
 // the node's answer.
 func (rt *Router) forward(r *http1.Request, name []byte) http1.Answer {
-	t := rt.dir.tenants.get(name)
-	if !t.routed() {
+	t, n := rt.dir.Find(name)
+	if !t.Routed() {
 		return noTenant(string(name))
 	}
 	ex := exchange{router: rt, request: r, hops: hops(r.Headers)}
@@ -22,7 +22,7 @@ func (rt *Router) forward(r *http1.Request, name []byte) http1.Answer {
 			return refused(err)
 		}
 		// Reading the body may have taken long: the tenant may have moved.
-		if t = rt.dir.tenants.get(name); !t.routed() {
+		if t, n = rt.dir.Find(name); !t.Routed() {
 			return noTenant(string(name))
 		}
 	}
@@ -32,11 +32,11 @@ func (rt *Router) forward(r *http1.Request, name []byte) http1.Answer {
 		ex.watch = newWatch(r)
 		rt.held.add(ex.watch)
 	}
-	answer, away := ex.run(t.node)
+	answer, away := ex.run(n)
 	if away {
 		// The node does not hold the tenant. If it has moved since the lookup, its new node answers.
-		if now := rt.dir.tenants.get(name); now.routed() && now.node != t.node {
-			answer, _ = ex.run(now.node)
+		if t, now := rt.dir.Find(name); t.Routed() && now != n {
+			answer, _ = ex.run(now)
 		}
 	}
 	if ex.watch != nil {

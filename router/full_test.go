@@ -6,10 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
-	"fenec/engine"
 	"fenec/internal/vfs/crashfs"
 )
 
@@ -78,7 +76,6 @@ func TestAnOperationThatCannotBeRecordedDoesNotStart(t *testing.T) {
 				status, text := rt.call(c.method, c.path, body)
 				fs.SetSpace(-1)
 				done = status == c.status && (c.name != "a drain" || strings.Contains(text, `"left":0`))
-				failed := rt.dir.db.Stats().Failed != nil
 				if c.name != "a drain" && !done && status != 507 {
 					t.Errorf("answered %d %s", status, text)
 				}
@@ -96,7 +93,7 @@ func TestAnOperationThatCannotBeRecordedDoesNotStart(t *testing.T) {
 				rt.stop()
 				rt = start(t, Config{FS: fs})
 				repairedAll(t, rt)
-				if failed && done && rt.tenants()["new"] == "" && c.name == "a create" {
+				if done && rt.tenants()["new"] == "" && c.name == "a create" {
 					t.Error("a tenant that was created is gone")
 				}
 				for name := range rt.tenants() {
@@ -160,48 +157,23 @@ func interruptMove(t *testing.T, rt *running, nodes []*fakeNode, fs *crashfs.FS)
 	return rt
 }
 
-// A directory that cannot be made, or be compacted, leaves no file half made beside it.
-func TestADirectoryThatFailsLeavesNoSideFile(t *testing.T) {
-	begin := func(fs *crashfs.FS) (*directory, error) {
-		return openDirectory(fs, "shard.fenec", engine.Options{}, func(name, _, _ string) (*node, error) { return &node{name: name}, nil })
-	}
-	for name, do := range map[string]func(fs *crashfs.FS, fail func()) error{
-		"made": func(fs *crashfs.FS, fail func()) error {
-			fail()
-			d, err := begin(fs)
-			if err == nil {
-				err = d.close()
-			}
-			return err
-		},
-		"compacted": func(fs *crashfs.FS, fail func()) error {
-			d, err := begin(fs)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer d.close() // it may have failed
-			fail()
-			return d.exec("compact")
-		},
+// Every change of the directory is one sync: no operation makes more changes than it has states.
+func TestAnOperationSyncsTheDirectoryOnceForEachState(t *testing.T) {
+	fs := crashfs.New(1)
+	rt, _ := cluster(t, Config{FS: fs}, 2)
+	for _, c := range []struct {
+		method, path, body string
+		status, syncs      int
+	}{
+		{"PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201, 2},
+		{"POST", "/_shard/tenants/acme/move", `{"to":"n2"}`, 200, 3},
+		{"DELETE", "/_shard/tenants/acme", "", 204, 2},
+		{"DELETE", "/_shard/nodes/n1", "", 204, 1},
 	} {
-		for k := 1; ; k++ {
-			fs := crashfs.New(uint64(k))
-			err := do(fs, func() { fs.FailAt(fs.Ops()+k, syscall.ENOSPC) })
-			if err == nil {
-				if k < 4 {
-					t.Errorf("a directory is %s in %d steps", name, k-1)
-				}
-				break
-			}
-			names, err := fs.ReadDir("/")
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, file := range names {
-				if file != "shard.fenec" && file != "shard.fenec.lock" {
-					t.Errorf("failed at step %d of being %s it leaves %s", k, name, file)
-				}
-			}
+		before := fs.Count(crashfs.Sync)
+		rt.must(c.method, c.path, c.body, c.status)
+		if n := fs.Count(crashfs.Sync) - before; n != c.syncs {
+			t.Errorf("%s %s syncs %d times, want %d", c.method, c.path, n, c.syncs)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"fenec/engine/fail"
 	"fenec/internal/http1"
+	"fenec/router/directory"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -132,9 +133,17 @@ func (e *refusal) Error() string { return e.message }
 func answerError(err error) http1.Answer {
 	var refused *refusal
 	var node *nodeError
+	var missing *directory.NoNode
+	var conflict *directory.Conflict
+	var busy *directory.Busy
+	var held *directory.Held
 	switch {
 	case errors.As(err, &refused):
 		return http1.ErrorAnswer(refused.status, refused.message)
+	case errors.As(err, &missing):
+		return http1.ErrorAnswer(404, err.Error())
+	case errors.As(err, &conflict), errors.As(err, &busy), errors.As(err, &held):
+		return http1.ErrorAnswer(409, err.Error())
 	case errors.As(err, &node):
 		return http1.ErrorAnswer(502, err.Error())
 	}

@@ -50,6 +50,12 @@ func start(t testing.TB, c Config) *running {
 	return run
 }
 
+// node returns the router's object for a node.
+func (r *running) node(name string) *node {
+	_, n := r.dir.Node(name)
+	return n
+}
+
 // stop ends the router, and may be called again.
 func (r *running) stop() {
 	r.t.Helper()

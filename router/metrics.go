@@ -49,8 +49,8 @@ func newMeters(rt *Router) *meters {
 	set.NewGauge("fenec_router_body_max_bytes", func() float64 { return float64(rt.memory.Max()) })
 	set.NewGauge("fenec_router_answer_bytes", func() float64 { return float64(rt.answers.Used()) })
 	set.NewGauge("fenec_router_answer_max_bytes", func() float64 { return float64(rt.answers.Max()) })
-	set.NewGauge("fenec_router_tenants", func() float64 { return float64(rt.dir.tenants.len()) })
-	set.NewGauge("fenec_router_nodes", func() float64 { return float64(len(*rt.dir.nodes.Load())) })
+	set.NewGauge("fenec_router_tenants", func() float64 { _, tenants := rt.dir.Len(); return float64(tenants) })
+	set.NewGauge("fenec_router_nodes", func() float64 { nodes, _ := rt.dir.Len(); return float64(nodes) })
 	set.NewGauge("fenec_router_repairs_pending", func() float64 { return float64(rt.repairer.pending()) })
 	set.NewGauge("fenec_log_lines_lost_total", func() float64 { return float64(rt.config.LogLost()) })
 	return m

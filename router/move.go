@@ -3,10 +3,12 @@ package router
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"time"
 
 	"fenec/internal/http1"
+	"fenec/router/directory"
 )
 
 // moved is the answer to a move.
@@ -24,7 +26,7 @@ type moved struct {
 // the target none before finish. So no two copies accept writes, whichever step is the last.
 type move struct {
 	rt     *Router
-	tenant *tenant // the directory's current row
+	tenant *directory.Tenant // the directory's current row
 	from   *node
 	to     *node
 	token  string // the source is frozen and the image is held under it
@@ -46,14 +48,15 @@ func (rt *Router) postMove(r *http1.Request, name string) http1.Answer {
 	if wanted.To == "" {
 		return http1.ErrorAnswer(400, `a move requires the node to move to: {"to": "n2"}`)
 	}
-	end, busy := rt.tenantOps.begin(rt.ctx, name, "moved")
-	if busy != "" {
-		return busyTenant(name, busy)
+	end, err := rt.begin(name, directory.Move)
+	if err != nil {
+		return answerError(err)
 	}
 	defer end()
-	t, to := rt.dir.tenants.find(name), rt.dir.node(wanted.To)
+	t := rt.dir.Tenant(name)
+	_, to := rt.dir.Node(wanted.To)
 	switch {
-	case !t.routed():
+	case !t.Routed():
 		return noTenant(name)
 	case to == nil:
 		return noNode(wanted.To)
@@ -67,7 +70,7 @@ func (rt *Router) postMove(r *http1.Request, name string) http1.Answer {
 
 // move moves a tenant whose operation the caller holds, for the request of the id. A move to the node that the tenant is on
 // cancels an interrupted move.
-func (rt *Router) move(t *tenant, to *node, id []byte) (done moved, err error) {
+func (rt *Router) move(t *directory.Tenant, to *node, id []byte) (done moved, err error) {
 	began := time.Now()
 	defer func() {
 		done.MS = time.Since(began).Milliseconds()
@@ -75,28 +78,29 @@ func (rt *Router) move(t *tenant, to *node, id []byte) (done moved, err error) {
 		if err != nil {
 			event, what = rt.log.Error().Err(err), "a move failed"
 		}
-		event.Bytes("request", id).Str("tenant", t.name).Str("from", done.From).Str("to", to.name).Int64("bytes", done.Bytes).
+		event.Bytes("request", id).Str("tenant", t.Name).Str("from", done.From).Str("to", to.name).Int64("bytes", done.Bytes).
 			Int64("ms", done.MS).Bool("source_removed", done.SourceRemoved).Msg(what)
 	}()
-	done = moved{Tenant: t.name, From: t.node.name, To: to.name}
-	switch t.state {
-	case deleting:
+	done = moved{Tenant: t.Name, From: t.Node, To: to.name}
+	switch t.State {
+	case directory.Deleting:
 		if t, err = rt.takeBack(rt.ctx, t); err != nil || t == nil {
 			return done, orGone(err, done.Tenant)
 		}
-	case settling: // an earlier move only has to be finished
-		if t, done.SourceRemoved, err = rt.finish(rt.ctx, t); err != nil || t.node == to {
+	case directory.Settling: // an earlier move only has to be finished
+		if t, done.SourceRemoved, err = rt.finish(rt.ctx, t); err != nil || t.Node == to.name {
 			return done, err
 		}
 		done.SourceRemoved = false
 	}
-	if t.node == to {
-		if t.state == active {
-			return done, &refusal{409, fmt.Sprintf("tenant %s is on node %s already", t.name, to.name)}
+	if t.Node == to.name {
+		if t.State == directory.Active {
+			return done, &refusal{409, fmt.Sprintf("tenant %s is on node %s already", t.Name, to.name)}
 		}
 		return done, rt.cancelMove(rt.ctx, t)
 	}
-	m := &move{rt: rt, tenant: t, from: t.node, to: to, token: rand.Text(), id: id}
+	_, from := rt.dir.Node(t.Node)
+	m := &move{rt: rt, tenant: t, from: from, to: to, token: rand.Text(), id: id}
 	if err = m.run(); err != nil {
 		rt.metrics.moveFails.Inc()
 		return done, err
@@ -115,8 +119,8 @@ func orGone(err error, tenant string) error {
 	return err
 }
 
-func (m *move) source() copyOn { return m.from.copyOf(m.tenant.name) }
-func (m *move) target() copyOn { return m.to.copyOf(m.tenant.name) }
+func (m *move) source() copyOn { return m.from.copyOf(m.tenant.Name) }
+func (m *move) target() copyOn { return m.to.copyOf(m.tenant.Name) }
 
 // run takes the steps up to the flip, or rolls them back.
 func (m *move) run() error {
@@ -127,9 +131,9 @@ func (m *move) run() error {
 	if err != nil {
 		return err
 	}
-	if m.tenant.state == moving {
+	if m.tenant.State == directory.Moving {
 		// The source may be frozen under the token of the interrupted attempt, which is stored only in the row.
-		if err := m.source().release(m.rt.ctx, m.tenant.token); err != nil {
+		if err := m.source().release(m.rt.ctx, m.tenant.Token); err != nil {
 			return err
 		}
 	}
@@ -138,9 +142,9 @@ func (m *move) run() error {
 	}
 	if err = m.transfer(); err == nil {
 		err = m.flip()
-		if err != nil && inDoubt(err) {
-			// Only the next start can read which node has the tenant, so neither accepts a write before it.
-			return fmt.Errorf("the tenant accepts no writes until the router is restarted: %w", err)
+		if doubt := (*directory.InDoubt)(nil); errors.As(err, &doubt) {
+			// Only the file says which node has the tenant, so neither accepts a write before it has been read again.
+			return fmt.Errorf("the tenant accepts no writes until the directory can be read again: %w", err)
 		}
 	}
 	if err != nil {
@@ -158,25 +162,25 @@ func (m *move) mayReplace(found copyState) error {
 	case found.Frozen && found.Token == m.token:
 		return &refusal{409, fmt.Sprintf("nodes %s and %s are the same node", m.from.name, m.to.name)}
 	}
-	for _, l := range m.tenant.leftovers() {
-		if l.node == m.to.name && l.matches(found) {
+	for _, l := range m.tenant.Leftovers() {
+		if l.Node == m.to.name && isLeftover(l, found) {
 			return nil
 		}
 	}
-	return &refusal{409, fmt.Sprintf("node %s holds a file for tenant %s that the directory does not know", m.to.name, m.tenant.name)}
+	return &refusal{409, fmt.Sprintf("node %s holds a file for tenant %s that the directory does not know", m.to.name, m.tenant.Name)}
 }
 
 // record records in the directory that the tenant is being moved.
 func (m *move) record() error {
-	return m.change(&tenant{
-		name: m.tenant.name, node: m.from, state: moving, target: m.to, token: m.token, stale: m.tenant.leftovers(),
+	return m.change(&directory.Tenant{
+		Name: m.tenant.Name, Node: m.from.name, State: directory.Moving, Target: m.to.name, Token: m.token, Stale: m.tenant.Leftovers(),
 	})
 }
 
-func (m *move) change(next *tenant) error {
-	err := m.rt.dir.change(m.tenant, next)
+func (m *move) change(next *directory.Tenant) error {
+	now, err := m.rt.dir.Change(m.tenant, next)
 	if err == nil {
-		m.tenant = next
+		m.tenant = now
 	}
 	return err
 }
@@ -219,23 +223,23 @@ func (m *move) verify() error {
 	case err != nil:
 		return err
 	case !was.Frozen || was.Held || was.Token != m.token || was.Seq != m.seq:
-		return &refusal{409, fmt.Sprintf("tenant %s did not stay frozen on node %s while its image was copied", m.tenant.name, m.from.name)}
+		return &refusal{409, fmt.Sprintf("tenant %s did not stay frozen on node %s while its image was copied", m.tenant.Name, m.from.name)}
 	}
 	now, err := m.target().state(m.rt.ctx)
 	switch {
 	case err != nil:
 		return err
 	case !now.Held || now.Token != m.token || now.Seq != m.seq:
-		return &refusal{502, fmt.Sprintf("node %s does not hold the image of tenant %s as it was sent", m.to.name, m.tenant.name)}
+		return &refusal{502, fmt.Sprintf("node %s does not hold the image of tenant %s as it was sent", m.to.name, m.tenant.Name)}
 	}
 	return nil
 }
 
 // flip points the directory at the target, in one statement. It records the copy on the source as superseded by this move.
 func (m *move) flip() error {
-	return m.change(&tenant{
-		name: m.tenant.name, node: m.to, state: settling, token: m.token,
-		stale: with(without(m.tenant.stale, m.to.name), leftover{m.from.name, m.token}),
+	return m.change(&directory.Tenant{
+		Name: m.tenant.Name, Node: m.to.name, State: directory.Settling, Token: m.token,
+		Stale: directory.With(directory.Without(m.tenant.Stale, m.to.name), directory.Leftover{Node: m.from.name, Token: m.token}),
 	})
 }
 
@@ -245,8 +249,7 @@ func (m *move) undo() {
 	ctx, cancel := m.rt.undoing()
 	defer cancel()
 	if err := m.rt.cancelMove(ctx, m.tenant); err != nil {
-		m.rt.log.Error().Bytes("request", m.id).Str("tenant", m.tenant.name).Err(err).Msg("a failed move could not be rolled back yet")
-		m.rt.repairLater(m.tenant)
+		m.rt.log.Error().Bytes("request", m.id).Str("tenant", m.tenant.Name).Err(err).Msg("a failed move could not be rolled back yet")
 	}
 }
 
@@ -257,39 +260,34 @@ func (rt *Router) undoing() (context.Context, context.CancelFunc) {
 
 // cancelMove cancels an interrupted move: the source accepts writes again, and the copy on the target is deleted, now or
 // later.
-func (rt *Router) cancelMove(ctx context.Context, t *tenant) error {
-	if err := t.node.copyOf(t.name).release(ctx, t.token); err != nil {
+func (rt *Router) cancelMove(ctx context.Context, t *directory.Tenant) error {
+	if err := rt.copyAt(t.Node, t.Name).release(ctx, t.Token); err != nil {
 		return err
 	}
-	back := &tenant{name: t.name, node: t.node, state: active, stale: t.leftovers()}
-	if err := rt.dir.change(t, back); err != nil {
+	back, err := rt.dir.Change(t, active(t, t.Leftovers()))
+	if err != nil {
 		return err
 	}
 	if err := rt.repairCopies(ctx, back); err != nil {
-		rt.repairLater(back)
+		rt.log.Warn().Str("tenant", t.Name).Err(err).Msg("a copy of a cancelled move could not be deleted yet")
 	}
 	return nil
 }
 
 // finish ends a move after its flip: the target accepts writes, and the copies elsewhere are deleted. It returns the
 // directory's row after that; cleared reports whether no copy is left.
-func (rt *Router) finish(ctx context.Context, t *tenant) (now *tenant, cleared bool, err error) {
-	if err := t.node.copyOf(t.name).serve(ctx, t.token); err != nil {
-		rt.repairLater(t)
-		return t, false, fmt.Errorf("tenant %s is on node %s now and accepts writes once that node answers: %w", t.name, t.node.name, err)
+func (rt *Router) finish(ctx context.Context, t *directory.Tenant) (now *directory.Tenant, cleared bool, err error) {
+	if err := rt.copyAt(t.Node, t.Name).serve(ctx, t.Token); err != nil {
+		return t, false, fmt.Errorf("tenant %s is on node %s now and accepts writes once that node answers: %w", t.Name, t.Node, err)
 	}
-	left, err := rt.clearCopies(ctx, t.stale, t.name)
+	left, err := rt.clearCopies(ctx, t.Stale, t.Name)
 	if err != nil {
-		rt.log.Warn().Str("tenant", t.name).Err(err).Msg("a superseded copy could not be deleted yet")
+		rt.log.Warn().Str("tenant", t.Name).Err(err).Msg("a superseded copy could not be deleted yet")
 	}
-	now = &tenant{name: t.name, node: t.node, state: active, stale: left}
-	if err := rt.dir.change(t, now); err != nil {
+	if now, err = rt.dir.Change(t, active(t, left)); err != nil {
 		// The flip is on disk, so the move is done. The repairer does the rest.
-		rt.log.Error().Str("tenant", t.name).Err(err).Msg("the directory cannot be written: the end of a move is not recorded yet")
+		rt.log.Error().Str("tenant", t.Name).Err(err).Msg("the directory cannot be written: the end of a move is not recorded yet")
 		now = t
-	}
-	if !now.settled() {
-		rt.repairLater(now)
 	}
 	return now, len(left) == 0, nil
 }

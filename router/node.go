@@ -15,19 +15,14 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 )
 
-// node is one node of the directory. It stays the same object as long as its name is recorded, so placements point at it;
-// only its link may change.
+// node is the router's object for a node of the directory. It stays the same as long as the node's name is recorded, so the
+// directory's maps point at it; only its link may change.
 type node struct {
 	name   string
 	link   atomic.Pointer[link]
 	errors *metrics.Counter // requests that it did not answer
 
 	draining atomic.Int32 // drains under way: no tenant is placed on it meanwhile
-
-	// holds counts the tenants that name it as their node or their target, and the changes under way that will;
-	// removed is set when the node is removed. Both are guarded by directory.mu.
-	holds   int
-	removed bool
 }
 
 // link is how a node is reached. It is immutable and replaced whole when the node is recorded again.

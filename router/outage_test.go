@@ -73,6 +73,7 @@ type world struct {
 	rt    *running
 	outage
 	traces   bool                   // copies that were never written to may lie about: creates come late
+	disk     atomic.Bool            // an outage has met the router's disk
 	flushing atomic.Bool            // a sync is made on behalf of one that fails
 	wrote    int                    // how often writers were started
 	torn     atomic.Pointer[string] // the first moment in which two copies took writes
@@ -98,9 +99,12 @@ func (w *world) boot() {
 		if w.flushing.Load() {
 			return nil
 		}
-		switch v := w.effect(); {
-		case v == pass:
+		v := w.effect()
+		if v == pass {
 			return nil
+		}
+		w.disk.Store(true)
+		switch {
 		case v == after && op == crashfs.Sync:
 			// It does its work and answers that it has failed.
 			w.flushing.Store(true)

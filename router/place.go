@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"fenec/internal/http1"
+	"fenec/router/directory"
 )
 
 // putTenant places a tenant and creates its file:
@@ -24,9 +25,9 @@ func (rt *Router) putTenant(r *http1.Request, name string) http1.Answer {
 	if err := readJSON(r, &wanted); err != nil {
 		return answerError(err)
 	}
-	end, busy := rt.tenantOps.begin(rt.ctx, name, "created")
-	if busy != "" {
-		return busyTenant(name, busy)
+	end, err := rt.begin(name, directory.Create)
+	if err != nil {
+		return answerError(err)
 	}
 	defer end()
 	n, err := rt.chooseNode(wanted.Node)
@@ -43,18 +44,14 @@ func (rt *Router) putTenant(r *http1.Request, name string) http1.Answer {
 	}{name, n.name})
 }
 
-func busyTenant(name, busy string) http1.Answer {
-	return http1.ErrorAnswer(409, "tenant "+name+" is being "+busy)
-}
-
 // chooseNode returns the node of the name, or without a name the one with the fewest bytes on disk.
 func (rt *Router) chooseNode(name *string) (*node, error) {
 	if name == nil {
 		return rt.emptiest(nil)
 	}
-	n := rt.dir.node(*name)
+	_, n := rt.dir.Node(*name)
 	if n == nil {
-		return nil, &refusal{404, "no node " + *name}
+		return nil, &directory.NoNode{Name: *name}
 	}
 	return n, nil
 }
@@ -63,7 +60,7 @@ func (rt *Router) chooseNode(name *string) (*node, error) {
 // tenants, then to the first by name. Nodes being drained, and except, are left out.
 func (rt *Router) emptiest(except *node) (*node, error) {
 	var nodes []*node
-	for _, n := range rt.dir.nodeList() {
+	for _, n := range rt.dir.Nodes() {
 		if n != except && n.draining.Load() == 0 {
 			nodes = append(nodes, n)
 		}
@@ -72,14 +69,13 @@ func (rt *Router) emptiest(except *node) (*node, error) {
 		return nil, &refusal{409, "no node to place it on: record one with PUT /_shard/nodes/<name>"}
 	}
 	stats := rt.askStats(nodes)
-	held := rt.dir.held(nodes)
 	best := -1
 	for i := range nodes {
 		if stats[i] == nil {
 			continue
 		}
 		if best < 0 || stats[i].DiskBytes < stats[best].DiskBytes ||
-			stats[i].DiskBytes == stats[best].DiskBytes && held[i] < held[best] {
+			stats[i].DiskBytes == stats[best].DiskBytes && rt.dir.Naming(nodes[i].name) < rt.dir.Naming(nodes[best].name) {
 			best = i
 		}
 	}
@@ -94,31 +90,33 @@ func (rt *Router) emptiest(except *node) (*node, error) {
 }
 
 func (rt *Router) createTenant(name string, n *node) error {
-	before := rt.dir.tenants.find(name)
-	if before.routed() {
+	before := rt.dir.Tenant(name)
+	if before.Routed() {
 		return &refusal{409, "tenant " + name + " exists already"}
 	}
-	placed := &tenant{name: name, node: n, state: placing}
+	placed := &directory.Tenant{Name: name, Node: n.name, State: directory.Placing}
 	if before != nil {
 		// An attempt that did not end, or a deletion that left a copy on a node that did not answer. What cannot be
 		// deleted now stays in the row. On the chosen node it would be mistaken for the new tenant.
 		var err error
-		placed.stale, err = rt.clearCopies(rt.ctx, before.leftovers(), name)
-		if slices.ContainsFunc(placed.stale, func(l leftover) bool { return l.node == n.name }) {
+		placed.Stale, err = rt.clearCopies(rt.ctx, before.Leftovers(), name)
+		if slices.ContainsFunc(placed.Stale, func(l directory.Leftover) bool { return l.Node == n.name }) {
 			return err
 		}
 	}
-	if err := rt.dir.change(before, placed); err != nil {
-		return err
-	}
-	err := n.copyOf(name).create(rt.ctx)
+	placed, err := rt.dir.Change(before, placed)
 	if err == nil {
-		err = rt.dir.change(placed, &tenant{name: name, node: n, state: active, stale: placed.stale})
+		err = n.copyOf(name).create(rt.ctx)
 	}
-	if err != nil && !inDoubt(err) {
-		rt.repairLater(placed)
+	if err == nil {
+		_, err = rt.dir.Change(placed, active(placed, placed.Stale))
 	}
 	return err
+}
+
+// active returns the row of a tenant that its node serves, with these leftovers.
+func active(t *directory.Tenant, stale []directory.Leftover) *directory.Tenant {
+	return &directory.Tenant{Name: t.Name, Node: t.Node, State: directory.Active, Stale: stale}
 }
 
 // deleteTenant deletes a tenant:
@@ -130,49 +128,45 @@ func (rt *Router) createTenant(name string, n *node) error {
 // If the second step fails the tenant is restored, now or once its node answers. Copies that moves have left are deleted as
 // well, or stay in the row until they can be.
 func (rt *Router) deleteTenant(r *http1.Request, name string) http1.Answer {
-	end, busy := rt.tenantOps.begin(rt.ctx, name, "deleted")
-	if busy != "" {
-		return busyTenant(name, busy)
+	end, err := rt.begin(name, directory.Delete)
+	if err != nil {
+		return answerError(err)
 	}
 	defer end()
-	t := rt.dir.tenants.find(name)
-	if !t.routed() {
+	t := rt.dir.Tenant(name)
+	if !t.Routed() {
 		return noTenant(name)
 	}
 	if err := rt.removeTenant(t); err != nil {
 		return answerError(err)
 	}
-	rt.log.Info().Bytes("request", r.ID).Str("tenant", name).Str("node", t.node.name).Msg("a tenant is deleted")
+	rt.log.Info().Bytes("request", r.ID).Str("tenant", name).Str("node", t.Node).Msg("a tenant is deleted")
 	return http1.Answer{Status: 204}
 }
 
-func (rt *Router) removeTenant(t *tenant) error {
-	if _, err := t.node.copyOf(t.name).state(rt.ctx); err != nil {
+func (rt *Router) removeTenant(t *directory.Tenant) error {
+	if _, err := rt.copyAt(t.Node, t.Name).state(rt.ctx); err != nil {
 		return err
 	}
-	if t.state != deleting {
+	if t.State != directory.Deleting {
 		// An interrupted move ends with the tenant: its token, which is on the copy, is used for the deletion too.
-		marked := &tenant{name: t.name, node: t.node, state: deleting, token: t.token, stale: t.leftovers()}
-		if marked.token == "" {
-			marked.token = rand.Text()
+		marked := &directory.Tenant{Name: t.Name, Node: t.Node, State: directory.Deleting, Token: t.Token, Stale: t.Leftovers()}
+		if marked.Token == "" {
+			marked.Token = rand.Text()
 		}
-		if err := rt.dir.change(t, marked); err != nil {
+		var err error
+		if t, err = rt.dir.Change(t, marked); err != nil {
 			return err
 		}
-		t = marked
 	}
-	err := t.node.copyOf(t.name).erase(rt.ctx, t.token)
+	err := rt.copyAt(t.Node, t.Name).erase(rt.ctx, t.Token)
 	if err == nil {
 		rt.forget(rt.ctx, t)
 		return nil
 	}
 	ctx, cancel := rt.undoing()
 	defer cancel()
-	back, failed := rt.takeBack(ctx, t)
-	switch {
-	case failed != nil:
-		rt.repairLater(t)
-	case back == nil:
+	if back, failed := rt.takeBack(ctx, t); failed == nil && back == nil {
 		return nil // the delete was done and its answer lost
 	}
 	return err
@@ -180,8 +174,8 @@ func (rt *Router) removeTenant(t *tenant) error {
 
 // takeBack ends an incomplete deletion. If the copy is gone, the tenant is removed from the directory and now is nil.
 // Otherwise the tenant accepts writes again, and the node refuses any delete that was sent.
-func (rt *Router) takeBack(ctx context.Context, t *tenant) (now *tenant, err error) {
-	err = t.node.copyOf(t.name).release(ctx, t.token)
+func (rt *Router) takeBack(ctx context.Context, t *directory.Tenant) (now *directory.Tenant, err error) {
+	err = rt.copyAt(t.Node, t.Name).release(ctx, t.Token)
 	var failed *nodeError
 	if errors.As(err, &failed) && failed.status == 404 {
 		rt.forget(ctx, t)
@@ -190,28 +184,19 @@ func (rt *Router) takeBack(ctx context.Context, t *tenant) (now *tenant, err err
 	if err != nil {
 		return t, err
 	}
-	now = &tenant{name: t.name, node: t.node, state: active, stale: t.stale}
-	if err := rt.dir.change(t, now); err != nil {
+	if now, err = rt.dir.Change(t, active(t, t.Stale)); err != nil {
 		return t, err
-	}
-	if !now.settled() {
-		rt.repairLater(now)
 	}
 	return now, nil
 }
 
 // forget removes a tenant that its node has deleted from the directory. What fails now is left to the repairer.
-func (rt *Router) forget(ctx context.Context, t *tenant) {
-	var next *tenant
-	if left, _ := rt.clearCopies(ctx, t.stale, t.name); len(left) > 0 {
-		next = &tenant{name: t.name, state: gone, stale: left}
+func (rt *Router) forget(ctx context.Context, t *directory.Tenant) {
+	var next *directory.Tenant
+	if left, _ := rt.clearCopies(ctx, t.Stale, t.Name); len(left) > 0 {
+		next = &directory.Tenant{Name: t.Name, State: directory.Gone, Stale: left}
 	}
-	if err := rt.dir.change(t, next); err != nil {
-		rt.log.Error().Str("tenant", t.name).Err(err).Msg("the directory cannot be written: the deletion of a tenant is not recorded yet")
-		rt.repairLater(t)
-		return
-	}
-	if next != nil {
-		rt.repairLater(next)
+	if _, err := rt.dir.Change(t, next); err != nil {
+		rt.log.Error().Str("tenant", t.Name).Err(err).Msg("the directory cannot be written: the deletion of a tenant is not recorded yet")
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"fenec/router/directory"
 )
 
 // The repair that a tenant needs, by the state in which its row in the directory was left:
@@ -35,15 +37,9 @@ type repairer struct {
 	signal chan struct{}       // holds one wake-up
 }
 
-// init finds the pending repairs in the directory's rows.
-func (p *repairer) init(tenants *placements) {
+func (p *repairer) init() {
 	p.needed = map[string]struct{}{}
 	p.signal = make(chan struct{}, 1)
-	tenants.each(func(t *tenant) {
-		if !t.settled() {
-			p.needed[t.name] = struct{}{}
-		}
-	})
 }
 
 // wake starts a round of repair now.
@@ -54,10 +50,12 @@ func (p *repairer) wake() {
 	}
 }
 
+// add has a tenant repaired, soon and until it succeeds.
 func (p *repairer) add(tenant string) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.needed[tenant] = struct{}{}
+	p.mu.Unlock()
+	p.wake()
 }
 
 func (p *repairer) remove(tenant string) {
@@ -82,10 +80,19 @@ func (p *repairer) pending() int {
 	return len(p.needed)
 }
 
-// repairLater has the repairer repair a tenant, soon and until it succeeds.
-func (rt *Router) repairLater(t *tenant) {
-	rt.repairer.add(t.name)
-	rt.repairer.wake()
+// begin acquires the right to work on a tenant, and returns the function that gives it back. A tenant that is left unsettled
+// is repaired then.
+func (rt *Router) begin(tenant string, operation directory.Operation) (end func(), err error) {
+	w, err := rt.dir.Begin(rt.ctx, tenant, operation)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		w.End()
+		if t := rt.dir.Tenant(tenant); t != nil && !t.Settled() {
+			rt.repairer.add(tenant)
+		}
+	}, nil
 }
 
 // repairLoop repairs what an earlier router has left, and then what this one could not finish.
@@ -115,15 +122,18 @@ func (rt *Router) repairRound() bool {
 		if rt.ctx.Err() != nil {
 			return false
 		}
-		end, _ := rt.tenantOps.try(name, repaired)
-		if end == nil {
-			continue // the operation that has it finishes it or calls repairLater
+		work, err := rt.dir.TryBegin(name, directory.Repair)
+		if busy := (*directory.Busy)(nil); errors.As(err, &busy) {
+			continue // the operation that has it finishes it or adds it again
 		}
-		err := rt.repair(rt.dir.tenants.find(name), away)
+		if err != nil {
+			return false // the directory cannot be read or is closed
+		}
+		err = rt.repair(rt.dir.Tenant(name), away)
 		if err == nil {
 			rt.repairer.remove(name)
 		}
-		end()
+		work.End()
 		var failed *nodeError
 		if errors.As(err, &failed) && failed.status == 0 {
 			away[failed.node] = true
@@ -139,28 +149,28 @@ func (rt *Router) repairRound() bool {
 var errAway = errors.New("the node does not answer")
 
 // repair does the repair that a tenant's row needs.
-func (rt *Router) repair(t *tenant, away map[string]bool) error {
-	if t == nil || t.settled() {
+func (rt *Router) repair(t *directory.Tenant, away map[string]bool) error {
+	if t == nil || t.Settled() {
 		return nil
 	}
-	if t.node != nil && away[t.node.name] && t.state != active {
+	if away[t.Node] && t.State != directory.Active {
 		return errAway
 	}
-	for _, l := range t.stale {
-		if away[l.node] {
+	for _, l := range t.Stale {
+		if away[l.Node] {
 			return errAway
 		}
 	}
-	switch t.state {
-	case moving:
+	switch t.State {
+	case directory.Moving:
 		return rt.repairMove(t)
-	case settling:
+	case directory.Settling:
 		now, _, err := rt.finish(rt.ctx, t)
-		if err == nil && now.state == settling {
+		if err == nil && now.State == directory.Settling {
 			err = errUnwritten
 		}
 		return err
-	case deleting:
+	case directory.Deleting:
 		_, err := rt.takeBack(rt.ctx, t)
 		return err
 	}
@@ -171,37 +181,39 @@ func (rt *Router) repair(t *tenant, away map[string]bool) error {
 var errUnwritten = errors.New("the directory cannot be written")
 
 // repairMove has the source of an interrupted move take writes again.
-func (rt *Router) repairMove(t *tenant) error {
-	err := t.node.copyOf(t.name).release(rt.ctx, t.token)
+func (rt *Router) repairMove(t *directory.Tenant) error {
+	err := rt.copyAt(t.Node, t.Name).release(rt.ctx, t.Token)
 	var failed *nodeError
 	if errors.As(err, &failed) && failed.status == 404 {
-		rt.log.Error().Str("tenant", t.name).Err(err).Msg("a tenant that was being moved is gone from its node")
+		rt.log.Error().Str("tenant", t.Name).Err(err).Msg("a tenant that was being moved is gone from its node")
 		return nil // no copy is left to thaw
 	}
 	if err == nil {
-		rt.log.Warn().Str("tenant", t.name).Str("node", t.node.name).Str("to", t.target.name).
+		rt.log.Warn().Str("tenant", t.Name).Str("node", t.Node).Str("to", t.Target).
 			Msg("a move was interrupted: the tenant is served where it was; move it again, or move it to where it is to cancel")
 	}
 	return err
 }
 
 // repairCopies deletes the copies that a row names, and records that in the directory.
-func (rt *Router) repairCopies(ctx context.Context, t *tenant) error {
-	left, failed := rt.clearCopies(ctx, t.leftovers(), t.name)
+func (rt *Router) repairCopies(ctx context.Context, t *directory.Tenant) error {
+	left, failed := rt.clearCopies(ctx, t.Leftovers(), t.Name)
 	if failed != nil {
 		return failed
 	}
-	if t.state != active {
-		return rt.dir.change(t, nil)
+	var next *directory.Tenant
+	if t.State == directory.Active {
+		next = active(t, left)
 	}
-	return rt.dir.change(t, &tenant{name: t.name, node: t.node, state: active, stale: left})
+	_, err := rt.dir.Change(t, next)
+	return err
 }
 
 // clearCopies deletes a tenant's leftovers. It returns those it could not delete, and why. Those on a node that is no longer
 // recorded are dropped.
-func (rt *Router) clearCopies(ctx context.Context, list []leftover, tenant string) (left []leftover, err error) {
+func (rt *Router) clearCopies(ctx context.Context, list []directory.Leftover, tenant string) (left []directory.Leftover, err error) {
 	for _, l := range list {
-		n := rt.dir.node(l.node)
+		_, n := rt.dir.Node(l.Node)
 		if n == nil {
 			continue
 		}
@@ -214,7 +226,7 @@ func (rt *Router) clearCopies(ctx context.Context, list []leftover, tenant strin
 
 // clearCopy deletes a leftover, and fences it, so that one that was sent and has not arrived is refused. Any other copy was
 // made by an operator, and is kept.
-func (rt *Router) clearCopy(ctx context.Context, c copyOn, l leftover) error {
+func (rt *Router) clearCopy(ctx context.Context, c copyOn, l directory.Leftover) error {
 	if err := c.fence(ctx); err != nil {
 		return err
 	}
@@ -226,7 +238,7 @@ func (rt *Router) clearCopy(ctx context.Context, c copyOn, l leftover) error {
 		if err != nil {
 			return nil, err
 		}
-		if live || !l.matches(s) {
+		if live || !isLeftover(l, s) {
 			rt.log.Error().Str("tenant", c.tenant).Str("node", c.api.name).
 				Msg("a node holds a copy of a tenant that is served elsewhere, and the router has not made or replaced that copy: it is kept; delete it there by hand, but first make sure that it is not the only one, as it is if one node is recorded under two names")
 			return nil, nil
@@ -240,10 +252,10 @@ func (rt *Router) clearCopy(ctx context.Context, c copyOn, l leftover) error {
 // names. Then both names show the same revision, which no two nodes share. If the copy changed after s was read, a change
 // that names s is refused.
 func (rt *Router) isLive(ctx context.Context, c copyOn, s copyState) (bool, error) {
-	t := rt.dir.tenants.find(c.tenant)
-	if !t.routed() {
+	t := rt.dir.Tenant(c.tenant)
+	if !t.Routed() {
 		return false, nil
 	}
-	routed, err := t.node.copyOf(c.tenant).state(ctx)
+	routed, err := rt.copyAt(t.Node, c.tenant).state(ctx)
 	return routed.revision == s.revision, err
 }

@@ -114,7 +114,7 @@ func TestAnIdleConnectionThatTheNodeHasClosedIsDropped(t *testing.T) {
 
 // keptQuiet returns how many idle connections to a node look alive.
 func (r *running) keptQuiet(node string) (n int) {
-	p := &r.dir.node(node).link.Load().pool
+	p := &r.node(node).link.Load().pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range p.kept {
@@ -289,7 +289,7 @@ func TestARequestThatWasNotSentWholeIsRetried(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rt.dir.node("n1").link.Swap(fresh).pool.close()
+	rt.node("n1").link.Swap(fresh).pool.close()
 	body := strings.Repeat("x", 32<<20) // more than sockets hold
 	status, answer := rt.call("POST", "/t/acme/c", body)
 	if status != 200 || answer != "yes" {
@@ -299,7 +299,7 @@ func TestARequestThatWasNotSentWholeIsRetried(t *testing.T) {
 		t.Errorf("the node saw %d requests", len(seen))
 	}
 	l.Close()
-	rt.dir.node("n1").link.Load().pool.close()
+	rt.node("n1").link.Load().pool.close()
 	<-done
 }
 
@@ -328,7 +328,7 @@ func TestANodeMayAnswerBeforeItHasReadEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rt.dir.node("n1").link.Swap(fresh).pool.close()
+	rt.node("n1").link.Swap(fresh).pool.close()
 	if status, answer := rt.call("POST", "/t/acme/c", strings.Repeat("x", 8<<20)); status != 413 || answer != "no" {
 		t.Errorf("answered %d %s", status, answer)
 	}

@@ -2,10 +2,10 @@
 // node and returns the answer, and places, moves and deletes tenants.
 //
 // The data path (Router.forward) reads a request whole, looks its tenant up in a map that no writer blocks, and sends it
-// over a pooled connection that is checked before use. It never parses a query. The directory is the router's only state: a
-// file of the engine in which every change is one statement, on disk before the maps change.
+// over a pooled connection that is checked before use. It never parses a query. The directory (package directory) is the
+// router's only state: a file in which every change is one block, on disk before the maps change.
 //
-// A create, delete, move or repair of a tenant holds that tenant's operation, so at most one of them runs at a time. Each is
+// A create, delete, move or repair of a tenant holds that tenant's Work, so at most one of them runs at a time. Each is
 // a sequence of steps on nodes and in the directory. Wherever it stops, the directory is as before or as after the change;
 // what a step may leave on a node is recorded in the tenant's row first, and the repairer repairs it. See repair.go for the
 // table, and DESIGN.md for why a late request changes nothing.
@@ -19,9 +19,9 @@
 //
 // # Locks, in the order they are taken
 //
-//	operations       taken without waiting; held across steps, so never asked for under a lock
-//	directory.mu     how many tenants name each node
-//	placements.mu    one shard of the map being replaced
+//	directory.Work   held across steps, so never asked for under a lock
+//	those of directory.File
+//	repairer.mu      the tenants that need a repair
 //	pool.mu          a node's idle connections
 //	marks.mu         the headers made for clients' addresses
 //	held.mu          the exchanges that end when the router stops
@@ -40,8 +40,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fenec/engine"
 	"fenec/internal/http1"
+	"fenec/router/directory"
 
 	"github.com/rs/zerolog"
 )
@@ -53,17 +53,15 @@ type Router struct {
 	token     [sha256.Size]byte // hash of the admin token, so that comparing takes constant time
 	budget    budget
 	transport transport
-	dir       *directory
+	dir       *directory.File[*node]
 	metrics   *meters
 	memory    *http1.Budget // of the bodies of requests
 	answers   *http1.Budget // for nodes' answers that wait for their clients
 	server    *http1.Server
 
-	streams   atomic.Int64 // open
-	held      held
-	tenantOps operations
-	nodeOps   operations
-	repairer  repairer
+	streams  atomic.Int64 // open
+	held     held
+	repairer repairer
 
 	ctx    context.Context // of operations: ends a little before the router stops without waiting
 	cancel context.CancelFunc
@@ -101,34 +99,53 @@ func New(c Config) (*Router, error) {
 	rt.metrics = newMeters(rt)
 	rt.last, rt.give = context.WithCancel(context.Background())
 	rt.ctx, rt.cancel = context.WithCancel(rt.last)
-	dir, err := openDirectory(c.FS, filepath.Clean(c.Directory), engine.Options{Clock: c.Clock, Log: c.Log}, rt.newNode)
+	rt.repairer.init()
+	dir, err := directory.Open(filepath.Clean(c.Directory), directory.Options{FS: c.FS, Clock: c.Clock, Log: c.Log}, rt.owner())
 	if err != nil {
 		rt.give()
 		return nil, err
 	}
 	rt.dir = dir
-	rt.dir.tidy()
-	rt.repairer.init(&dir.tenants)
+	rt.dir.Tidy()
 	rt.work.Go(rt.repairLoop)
 	rt.work.Go(rt.sweepLoop)
 	return rt, nil
 }
 
-func (rt *Router) newNode(name, addr, token string) (*node, error) {
-	l, err := newLink(addr, token, &rt.transport)
-	if err != nil {
-		return nil, err
+// owner keeps the nodes' objects and the repairer's list in step with the directory.
+func (rt *Router) owner() directory.Owner[*node] {
+	return directory.Owner[*node]{
+		Node: func(row *directory.Node, n *node) (*node, error) {
+			l, err := newLink(row.Addr, row.Token, &rt.transport)
+			if err != nil {
+				return nil, fmt.Errorf("node %s: %w", row.Name, err)
+			}
+			if n == nil {
+				n = &node{name: row.Name, errors: rt.metrics.nodeErrors(row.Name)}
+			}
+			if old := n.link.Swap(l); old != nil {
+				old.pool.close()
+			}
+			rt.repairer.wake() // repairs that wait for it can be done now
+			return n, nil
+		},
+		Removed: func(n *node) {
+			n.link.Load().pool.close()
+			rt.repairer.wake() // repairs on it are no longer needed
+		},
+		Tenant: func(name string, row *directory.Tenant, working bool) {
+			if !working && row != nil && !row.Settled() {
+				rt.repairer.add(name)
+			}
+		},
 	}
-	n := &node{name: name, errors: rt.metrics.nodeErrors(name)}
-	n.link.Store(l)
-	return n, nil
 }
 
 // reclaim closes the longest-idle connection to a node, and reports whether there was one.
 func (rt *Router) reclaim() bool {
 	var oldest *pool
 	var since time.Time
-	for _, n := range rt.dir.nodeList() {
+	for _, n := range rt.dir.Nodes() {
 		p := &n.link.Load().pool
 		if at, ok := p.unusedSince(); ok && (oldest == nil || at.Before(since)) {
 			oldest, since = p, at
@@ -169,10 +186,10 @@ func (rt *Router) Shutdown(ctx context.Context) error {
 		rt.cancel()
 		rt.work.Wait()
 		rt.give()
-		for _, n := range rt.dir.nodeList() {
+		for _, n := range rt.dir.Nodes() {
 			n.link.Load().pool.close()
 		}
-		rt.err = rt.dir.close()
+		rt.err = rt.dir.Close()
 	})
 	return errors.Join(err, rt.err)
 }
@@ -189,10 +206,10 @@ func (rt *Router) sweepLoop() {
 		case <-rt.ctx.Done():
 			return
 		case now := <-tick.C:
-			for _, n := range rt.dir.nodeList() {
+			for _, n := range rt.dir.Nodes() {
 				n.link.Load().pool.sweep(now)
 			}
-			rt.dir.tidy()
+			rt.dir.Tidy()
 		}
 	}
 }

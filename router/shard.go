@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"fenec/internal/http1"
+	"fenec/router/directory"
 )
 
 // shard answers /_shard/: the cluster's nodes and tenants, and changes of them.
@@ -84,13 +85,20 @@ type shownTenant struct {
 	State string `json:"state"`
 }
 
-func (t *tenant) show() shownTenant { return shownTenant{t.name, t.node.name, t.shown()} }
+// show returns a tenant as listings show it: active, moving or deleting.
+func show(t *directory.Tenant) shownTenant {
+	state := t.State
+	if state == directory.Settling {
+		state = directory.Moving
+	}
+	return shownTenant{t.Name, t.Node, state.String()}
+}
 
 func (rt *Router) listTenants() http1.Answer {
 	list := []shownTenant{}
-	rt.dir.tenants.each(func(t *tenant) {
-		if t.routed() {
-			list = append(list, t.show())
+	rt.dir.Each(func(t *directory.Tenant, _ *node) {
+		if t.Routed() {
+			list = append(list, show(t))
 		}
 	})
 	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
@@ -98,11 +106,11 @@ func (rt *Router) listTenants() http1.Answer {
 }
 
 func (rt *Router) showTenant(name string) http1.Answer {
-	t := rt.dir.tenants.find(name)
-	if !t.routed() {
+	t := rt.dir.Tenant(name)
+	if !t.Routed() {
 		return noTenant(name)
 	}
-	return jsonAnswer(200, t.show())
+	return jsonAnswer(200, show(t))
 }
 
 // shownNode is a node in the listing, without its token. DiskBytes is null if the node does not report it.
@@ -114,7 +122,12 @@ type shownNode struct {
 }
 
 func (rt *Router) listNodes() http1.Answer {
-	nodes, counts := rt.dir.nodeList(), rt.dir.holdCounts()
+	nodes, counts := rt.dir.Nodes(), map[*node]int{}
+	rt.dir.Each(func(t *directory.Tenant, n *node) {
+		if t.Routed() {
+			counts[n]++
+		}
+	})
 	stats := rt.askStats(nodes)
 	list := make([]shownNode, len(nodes))
 	for i, n := range nodes {
@@ -166,24 +179,18 @@ func (rt *Router) putNode(r *http1.Request, name string) http1.Answer {
 	if err != nil {
 		return http1.ErrorAnswer(400, err.Error())
 	}
-	end, busy := rt.nodeOps.begin(rt.ctx, name, "recorded")
-	if busy != "" {
-		return http1.ErrorAnswer(409, "node "+name+" is being "+busy)
-	}
-	defer end()
+	known, _ := rt.dir.Node(name)
 	_, err = nodeAPI{name, l}.stats(rt.ctx)
 	l.pool.close()
 	if err != nil {
 		return answerError(err)
 	}
-	made, err := rt.dir.putNode(name, wanted.Addr, wanted.Token)
-	if err != nil {
+	if err := rt.dir.ChangeNode(known, &directory.Node{Name: name, Addr: wanted.Addr, Token: wanted.Token}); err != nil {
 		return answerError(err)
 	}
-	rt.log.Info().Bytes("request", r.ID).Str("node", name).Str("addr", wanted.Addr).Bool("new", made).Msg("a node is recorded")
-	rt.repairer.wake() // repairs that wait for it can be done now
+	rt.log.Info().Bytes("request", r.ID).Str("node", name).Str("addr", wanted.Addr).Bool("new", known == nil).Msg("a node is recorded")
 	status := 200
-	if made {
+	if known == nil {
 		status = 201
 	}
 	return jsonAnswer(status, struct {
@@ -193,20 +200,14 @@ func (rt *Router) putNode(r *http1.Request, name string) http1.Answer {
 }
 
 func (rt *Router) deleteNode(r *http1.Request, name string) http1.Answer {
-	end, busy := rt.nodeOps.begin(rt.ctx, name, "removed")
-	if busy != "" {
-		return http1.ErrorAnswer(409, "node "+name+" is being "+busy)
-	}
-	defer end()
-	n := rt.dir.node(name)
-	if n == nil {
+	known, _ := rt.dir.Node(name)
+	if known == nil {
 		return noNode(name)
 	}
-	if err := rt.dir.removeNode(n); err != nil {
+	if err := rt.dir.ChangeNode(known, nil); err != nil {
 		return answerError(err)
 	}
 	rt.log.Info().Bytes("request", r.ID).Str("node", name).Msg("a node is removed")
-	rt.repairer.wake() // repairs on it are no longer needed
 	return http1.Answer{Status: 204}
 }
 

@@ -124,7 +124,7 @@ func TestConnectionsToNodesAreCounted(t *testing.T) {
 			}
 		}
 	}
-	pool := &rt.dir.node("n1").link.Load().pool
+	pool := &rt.node("n1").link.Load().pool
 	kept := func() int64 {
 		pool.mu.Lock()
 		defer pool.mu.Unlock()
