@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"fenec/internal/simnet"
 )
 
 // fakeNode is a node as the router knows one: tenants, each a list of values that requests append to and read, with the
@@ -22,6 +24,7 @@ type fakeNode struct {
 	t      testing.TB
 	name   string
 	server *httptest.Server
+	at     string                                     // its address, if that is not the listener's
 	cut    func(n *fakeNode, r *http.Request) verdict // nil lets everything pass
 
 	mu      sync.Mutex
@@ -62,6 +65,20 @@ func newFakeNode(t testing.TB, name string) *fakeNode {
 	return n
 }
 
+// newFakeNodeOn is newFakeNode on a network in memory.
+func newFakeNodeOn(t testing.TB, network *simnet.Network, name string) *fakeNode {
+	t.Helper()
+	l, err := network.Host(name).Listen(80)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &fakeNode{t: t, name: name, at: name + ":80", tenants: map[string]*fakeTenant{}, changes: map[string]int{}}
+	n.server = &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(n.serve)}}
+	n.server.Start()
+	t.Cleanup(n.server.Close)
+	return n
+}
+
 // cutting has a function decide what becomes of each request from now on; nil lets everything pass.
 func (n *fakeNode) cutting(cut func(n *fakeNode, r *http.Request) verdict) {
 	n.mu.Lock()
@@ -69,7 +86,12 @@ func (n *fakeNode) cutting(cut func(n *fakeNode, r *http.Request) verdict) {
 	n.cut = cut
 }
 
-func (n *fakeNode) addr() string { return n.server.Listener.Addr().String() }
+func (n *fakeNode) addr() string {
+	if n.at != "" {
+		return n.at
+	}
+	return n.server.Listener.Addr().String()
+}
 
 func (n *fakeNode) serve(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()

@@ -143,6 +143,7 @@ func (ex *exchange) try(w *wire, l *link) (answer http1.Answer, away bool, faile
 		}
 		return answer, false, lostWaiting(err)
 	}
+	l.answered()
 	w.hops = hops(rep.Headers)
 	most, counted := ex.roomFor(rep)
 	message, whole, err := w.Message(most, ex.silence)
@@ -239,6 +240,7 @@ func (ex *exchange) unreachable(n *node, err *lost) http1.Answer {
 		return http1.ErrorAnswerRetry(503, "the router is stopping, send the request again", 1)
 	}
 	n.errors.Inc()
+	n.link.Load().lost()
 	ex.router.log.Warn().Str("node", n.name).Bytes("request", r.ID).Str("method", r.Method).Bytes("path", r.Path).
 		Bool("sent", err.sent).Err(err.cause).Msg("a node did not answer")
 	switch {

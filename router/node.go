@@ -33,6 +33,17 @@ type link struct {
 	token string
 	pool  pool
 	marks marks
+	away  atomic.Bool // the last request had no answer
+}
+
+// lost records that a request to the node had no answer.
+func (l *link) lost() { l.away.Store(true) }
+
+// answered records that the node answered a request. If it had not answered the one before, what waits for it can be done.
+func (l *link) answered() {
+	if l.away.Load() && l.away.Swap(false) {
+		l.pool.transport.back()
+	}
 }
 
 // newLink parses a node's address: host:port, optionally with http:// or https:// before it.

@@ -143,6 +143,7 @@ func (a nodeAPI) unanswered(err error) error {
 	if err == nil {
 		return nil
 	}
+	a.link.lost()
 	return &nodeError{node: a.name, message: "cannot be reached: " + plainly(err)}
 }
 
@@ -205,6 +206,7 @@ func (a nodeAPI) answer(w *wire, method string, patience time.Duration) (r reply
 	if err != nil {
 		return r, err
 	}
+	a.link.answered()
 	r.status, r.revision = rep.Status, string(rep.Get("Fenec-Revision"))
 	r.body, err = io.ReadAll(io.LimitReader(w.Body(patience), maxAdminAnswer+1))
 	if err == nil && len(r.body) > maxAdminAnswer {

@@ -27,6 +27,7 @@ type transport struct {
 	most    int64         // target for the number of connections
 	open    atomic.Int64  // number of connections
 	reclaim func() bool   // closes an idle connection, and reports whether there was one
+	back    func()        // is called when a node answers that did not before
 }
 
 // admit counts a connection before it is made, and closes idle ones while there are more than most.

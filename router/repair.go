@@ -35,17 +35,27 @@ type repairer struct {
 	mu     sync.Mutex
 	needed map[string]struct{} // by tenant
 	signal chan struct{}       // holds one wake-up
+	back   chan struct{}       // holds one notice that a node answers again
 }
 
 func (p *repairer) init() {
 	p.needed = map[string]struct{}{}
 	p.signal = make(chan struct{}, 1)
+	p.back = make(chan struct{}, 1)
 }
 
 // wake starts a round of repair now.
 func (p *repairer) wake() {
 	select {
 	case p.signal <- struct{}{}:
+	default:
+	}
+}
+
+// answers starts a round of repair soon, because a node answers again.
+func (p *repairer) answers() {
+	select {
+	case p.back <- struct{}{}:
 	default:
 	}
 }
@@ -97,19 +107,39 @@ func (rt *Router) begin(tenant string, operation directory.Operation) (end func(
 
 // repairLoop repairs what an earlier router has left, and then what this one could not finish.
 func (rt *Router) repairLoop() {
-	wait := repairSoon
-	for {
-		var again <-chan time.Time
-		if !rt.repairRound() {
-			again = time.After(wait)
+	for wait := repairSoon; rt.ctx.Err() == nil; {
+		if rt.repairRound() {
+			select {
+			case <-rt.ctx.Done():
+			case <-rt.repairer.signal:
+			}
+			wait = repairSoon
+		} else if rt.repairPause(wait) {
+			wait = repairSoon
+		} else {
+			wait = min(2*wait, repairLate)
 		}
+	}
+}
+
+// repairPause waits between two rounds, and reports whether there was a reason for the next one before wait was over. A node
+// that answers again is a reason, for a round repairSoon after the last: a node that answers some requests and not others would
+// be another reason with each of them.
+func (rt *Router) repairPause(wait time.Duration) (early bool) {
+	ended := time.Now()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
 		select {
 		case <-rt.ctx.Done():
-			return
+			return false
 		case <-rt.repairer.signal:
-			wait = repairSoon
-		case <-again:
-			wait = min(2*wait, repairLate)
+			return true
+		case <-rt.repairer.back:
+			early = true
+			timer.Reset(min(wait, repairSoon) - time.Since(ended))
+		case <-timer.C:
+			return early
 		}
 	}
 }

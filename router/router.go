@@ -84,7 +84,7 @@ func New(c Config) (*Router, error) {
 		memory:  http1.NewBudget(http1.BodyMemory),
 		answers: http1.NewBudget(answerMemory),
 	}
-	rt.transport = transport{dial: c.Dial, silence: c.UpstreamTimeout, idle: c.IdleTimeout, most: rt.budget.upstream, reclaim: rt.reclaim}
+	rt.transport = transport{dial: c.Dial, silence: c.UpstreamTimeout, idle: c.IdleTimeout, most: rt.budget.upstream, reclaim: rt.reclaim, back: rt.repairer.answers}
 	rt.server = &http1.Server{
 		Handler: http1.HandlerFunc(rt.Handle), MaxConnections: rt.budget.connections, Refusals: rt.budget.refusals,
 		IdleTimeout: c.IdleTimeout, Bodies: rt.memory, Log: c.Log,
