@@ -35,8 +35,11 @@ var mayImport = map[string][]string{
 	"fenec/engine/claim": {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/internal/vfs"},
 	"fenec/engine/feed":  {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/engine/wal", "fenec/internal/vfs"},
 	"fenec/engine": {
-		"fenec/engine/query", "fenec/engine/query/syntax", "fenec/engine/index", "fenec/engine/index/hnsw", "fenec/engine/index/text", "fenec/engine/wal",
+		"fenec/engine/derived", "fenec/engine/query", "fenec/engine/query/syntax", "fenec/engine/index", "fenec/engine/index/hnsw", "fenec/engine/index/text", "fenec/engine/wal",
 		"fenec/engine/doc", "fenec/engine/collation", "fenec/engine/vector", "fenec/engine/fail", "fenec/internal/vfs",
+	},
+	"fenec/engine/derived": {
+		"fenec/engine/index", "fenec/engine/index/hnsw", "fenec/engine/index/text", "fenec/engine/doc", "fenec/engine/collation", "fenec/engine/vector", "fenec/engine/fail",
 	},
 	"fenec/engine/query": {
 		"fenec/engine/query/syntax", "fenec/engine/index", "fenec/engine/index/hnsw", "fenec/engine/index/text", "fenec/engine/doc", "fenec/engine/collation", "fenec/engine/vector", "fenec/engine/fail",

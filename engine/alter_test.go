@@ -338,7 +338,7 @@ func TestARenameKeepsWhatIsBuilt(t *testing.T) {
 	sorted, hash := c.Sorted("n"), c.Hash("j.k")
 	mustExec(t, db, `alter collection c rename field n to m`)
 	mustExec(t, db, `alter collection c rename field j to k`)
-	if c.Sorted("m") != sorted || c.Hash("k.k") != hash || c.index("n") != nil || c.index("j.k") != nil {
+	if c.Sorted("m") != sorted || c.Hash("k.k") != hash || c.indexes.Index("n") != nil || c.indexes.Index("j.k") != nil {
 		t.Error("an index was built anew, or is found by the old name")
 	}
 	_, _, err := db.Batch(context.Background(), Everything(), statements1(`alter collection c rename field m to n`, `get nothing`))
@@ -380,10 +380,10 @@ func declareBeside(t *testing.T, db *DB, text string, meanwhile func()) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	built := db.watch(s)
-	defer db.unwatch(built)
+	built := db.beginBuild(s)
+	defer db.endBuild(built)
 	env := query.Env{Ctx: context.Background()}
-	if err := db.prepare(&env, built); err != nil {
+	if err := db.build(&env, built); err != nil {
 		t.Fatal(err)
 	}
 	meanwhile()

@@ -174,7 +174,7 @@ func errID(id int64) error { return fail.New(fail.Damaged, "invalid document id 
 // the record, is the segment of the record before, perhaps longer by now, or the next segment.
 func (db *DB) replay(kind wal.Kind, data []byte, from, to int) error {
 	if kind == wal.Derived {
-		if err := db.keep(data[from:to]); err != nil {
+		if err := db.derived.Restore(data[from:to], db.seq); err != nil {
 			db.opts.Log.Warn().Err(err).Msg("derived state in the file is unusable and is rebuilt from the documents")
 		}
 		return nil

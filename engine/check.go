@@ -88,7 +88,7 @@ func (c *checker) visit(offset int64, kind wal.Kind, payload []byte, err error) 
 		}
 		return
 	case kind == wal.Derived:
-		if err := c.db.keep(payload); err != nil {
+		if err := c.db.derived.Restore(payload, c.db.seq); err != nil {
 			c.mention(offset, "%s: it is made again", err)
 		}
 		return

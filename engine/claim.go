@@ -193,5 +193,5 @@ func (db *DB) claimedLocked(ctx context.Context) error {
 	if err := db.writableLocked(); err != nil {
 		return err
 	}
-	return query.Stopped(ctx, "about to keep what it claims")
+	return fail.Stopped(ctx, "about to keep what it claims")
 }

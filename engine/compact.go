@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"fenec/engine/derived"
+	"fenec/engine/fail"
 	"fenec/engine/query"
 	"fenec/engine/query/syntax"
 	"fenec/engine/wal"
@@ -76,7 +78,7 @@ func (db *DB) compact(ctx context.Context, wanted func() bool) (done Compacted, 
 	select {
 	case db.turn <- struct{}{}:
 	case <-ctx.Done():
-		return done, query.Stopped(ctx, "waiting for another compact to end")
+		return done, fail.Stopped(ctx, "waiting for another compact to end")
 	}
 	defer func() { <-db.turn }()
 	if !wanted() {
@@ -87,7 +89,7 @@ func (db *DB) compact(ctx context.Context, wanted func() bool) (done Compacted, 
 		return done, err
 	}
 	defer rw.Abort() // does nothing after Commit
-	if err := db.renewGraphs(ctx); err != nil {
+	if err := db.rebuildGraphs(ctx); err != nil {
 		return done, err
 	}
 	c := &compaction{db: db, ctx: ctx, rewrite: rw}
@@ -121,7 +123,7 @@ type compaction struct {
 	blocked int    // segments of the new memory from this one on hold blocks, those before it the image
 	imaged  int64  // bytes of the image that are documents
 	landed  int64  // bytes of the blocks that landed during the compaction
-	graphs  []savedGraph
+	graphs  []derived.Graph
 	sizes   Compacted
 }
 
@@ -164,7 +166,7 @@ func (c *compaction) append(kind wal.Kind, record []byte) error {
 	if err := c.db.storable(); err != nil {
 		return err
 	}
-	if err := query.Stopped(c.ctx, "rewriting the file, %s bytes done", query.Thousands(int(c.rewrite.Size()))); err != nil {
+	if err := fail.Stopped(c.ctx, "rewriting the file, %s bytes done", fail.Thousands(int(c.rewrite.Size()))); err != nil {
 		return err
 	}
 	if err := c.rewrite.Append(kind, record); err != nil {
@@ -184,13 +186,13 @@ func (c *compaction) append(kind wal.Kind, record []byte) error {
 // saveGraphs adds the current graphs of vectors, after the blocks whose vectors they hold.
 func (c *compaction) saveGraphs() error {
 	c.db.mu.RLock()
-	c.graphs = c.db.graphsLocked()
+	c.graphs = c.db.derived.Graphs(c.db.seq)
 	c.db.mu.RUnlock()
 	if err := c.follow(); err != nil {
 		return err
 	}
 	for _, g := range c.graphs {
-		if err := g.records(func(record []byte) error { return c.append(wal.Derived, record) }); err != nil {
+		if err := g.Records(func(record []byte) error { return c.append(wal.Derived, record) }); err != nil {
 			return err
 		}
 	}
@@ -326,7 +328,7 @@ func (c *compaction) swap() error {
 		db.space.live += t.live
 	}
 	for _, g := range c.graphs {
-		g.done()
+		g.Saved()
 	}
 	c.sizes = Compacted{db.space.file, db.log.Size()}
 	db.space.file = c.sizes.After

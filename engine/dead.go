@@ -42,9 +42,7 @@ func (db *DB) deadLocked(file int64) int64 {
 	for number, t := range db.numbers {
 		live += int64(len(appendSchema(room[:0], opCreate, number, t.schema)))
 		live += int64(len(appendNumbers(room[:0], opNext, number, uint64(t.next))))
-		for _, x := range t.derived {
-			live += x.kept.filed.Load()
-		}
+		live += t.indexes.Filed()
 	}
 	live += (1 + live/imageRecord) * wal.HeaderSize
 	return max(0, file-live)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"fenec/engine/derived"
 	"fenec/engine/fail"
 	"fenec/engine/wal"
 	"fenec/internal/vfs/crashfs"
@@ -83,14 +84,14 @@ func TestTheLatestGraphIsLive(t *testing.T) {
 		settle(db)
 	}
 	add(3000)
-	db.saveGrown(grownIdle)
+	db.saveGraphs(derived.Linked)
 	first := db.Stats()
-	graph := db.tables["c"].derived[0].kept.filed.Load()
+	graph := db.tables["c"].indexes.Filed()
 	if graph == 0 {
 		t.Fatal("no graph was saved")
 	}
 	add(3000)
-	db.saveGrown(grownIdle)
+	db.saveGraphs(derived.Linked)
 	second := db.Stats()
 	if dead := second.DeadBytes - first.DeadBytes; dead < graph+3000*recordHead {
 		t.Errorf("%d more bytes are dead once a graph of %d and 3000 blocks were added", dead, graph)

@@ -22,18 +22,16 @@
 //
 // An optional Feed is notified of every block when it lands and of every sync; engine/feed keeps the changes.
 //
-// Of the derived state only the graphs of vectors are kept in the file, in records that do not count as changes and that
-// the file is complete without (keptGraph). A write leaves its vectors to be linked into their graph by one goroutine
-// (linker), which also saves a graph that has changed much.
+// The indexes are kept by engine/derived, which the engine notifies of every change. Of them only the graphs of vectors are
+// kept in the file, in records that do not count as changes and that the file is complete without. A write leaves its vectors
+// to be linked into their graph by one goroutine of that package, which also has a graph saved that has changed much.
 //
 // Locks, in the order they are taken:
 //
 //	DB.writer   serializes writers, compaction's swap, freeze and the start of an image. Three hold it while they wait
 //	            for a disk: compaction's swap, the start of an image (for the blocks staged before it) and Close
 //	DB.mu       guards the memory, the tables and the flags; shared by readers, exclusive for the change itself
-//	derived.mu  serializes the readers that build one index
-//	linking     of a graphIndex: serializes linking, writing and counting it, under DB.mu, shared or not
-//	linker.mu   guards whether the linker runs
+//	derived's   those of engine/derived, under DB.mu, shared or not
 //	shapes.mu   guards the statistics of statements; never held while waiting or taking another lock
 //	DB.landing  guards what is staged and not yet known to be on disk
 //	watches.mu  guards the waiting claims; the callback of Watch is called under it
@@ -52,6 +50,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fenec/engine/derived"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/engine/query"
@@ -152,7 +151,7 @@ type DB struct {
 	reader  reader
 	tx      tx // the open block, of the goroutine that holds the lock
 	landing landing
-	linker  linker
+	derived *derived.Database
 	watches watches
 
 	closeOnce func() error
@@ -208,7 +207,7 @@ func newDB(path string, o Options) *DB {
 	}
 	db.reader.db = db
 	db.tx.reader = &db.reader
-	db.linker.db, db.linker.maxUnlinked = db, maxUnlinked
+	db.derived = newDerived(db)
 	db.closeOnce = sync.OnceValue(db.close)
 	return db
 }
@@ -232,7 +231,7 @@ func (db *DB) close() error {
 	db.mu.Lock()
 	db.closed = true
 	db.mu.Unlock()
-	db.linker.stop()
+	db.derived.Stop()
 	db.rewrites.Wait()
 	db.writer.Lock()
 	defer db.writer.Unlock()
@@ -256,7 +255,7 @@ func (db *DB) storable() error {
 // the file as cleanly closed. No other copy of the file continues the history it is frozen in, so the receiver of an image
 // may do so (GoOn).
 func (db *DB) Freeze() (seq uint64, err error) {
-	db.saveGrown(grownIdle)
+	db.saveGraphs(derived.Linked)
 	db.writer.Lock()
 	db.mu.Lock()
 	closed := db.closed

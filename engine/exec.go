@@ -98,9 +98,9 @@ func (db *DB) execRead(s *statement, env *query.Env, dst []byte) (Result, error)
 }
 
 func (db *DB) execWrite(scope Scope, o *Once, s *statement, env *query.Env, dst []byte, claim bool) (Result, *Kept, error) {
-	built := db.watch(s)
-	defer db.unwatch(built)
-	if err := db.prepare(env, built); err != nil {
+	built := db.beginBuild(s)
+	defer db.endBuild(built)
+	if err := db.build(env, built); err != nil {
 		return Result{}, nil, err
 	}
 	w := write{ctx: env.Ctx, scope: scope, once: o, claim: claim, statement: s, env: *env, built: built, dst: dst}

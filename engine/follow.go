@@ -31,7 +31,7 @@ func (db *DB) Follow(ctx context.Context, records ...wal.Record) error {
 	if err := db.durable(last); err != nil {
 		return err
 	}
-	db.linkIfBehind(ctx, int64(written))
+	db.derived.LinkIfBehind(ctx, int64(written))
 	return nil
 }
 

@@ -114,8 +114,8 @@ func content(db *DB) string {
 			out += fmt.Sprintf("%x\n", []byte(d))
 			return true
 		})
-		for _, x := range t.derived {
-			out += fmt.Sprintf("index on %s: %v\n", x.on, x.index)
+		for _, x := range t.indexes.Indexes() {
+			out += fmt.Sprintf("index on %s: %v\n", x.On(), x.Kind())
 		}
 	}
 	return out
@@ -134,11 +134,7 @@ func (c *copies) compare(t rapid.TB) {
 	}
 	for _, db := range []*DB{c.leader, c.follower} {
 		for _, name := range db.names {
-			for _, x := range db.tables[name].derived {
-				if s := x.ifBuilt(); s != nil {
-					checkIndex(t, x, s)
-				}
-			}
+			checkIndexes(t, db, db.tables[name])
 		}
 	}
 	for _, text := range questions {

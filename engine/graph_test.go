@@ -11,8 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"fenec/engine/derived"
 	"fenec/engine/doc"
 	"fenec/engine/index"
+	"fenec/engine/index/hnsw"
 	"fenec/engine/vector"
 	"fenec/engine/wal"
 	"fenec/internal/vfs/crashfs"
@@ -42,14 +44,35 @@ func randomVectors(random *rand.Rand, n, dim int) [][]float32 {
 }
 
 // graph returns the index on v of collection c and builds it if needed.
-func graph(db *DB) *graphIndex {
+func graph(db *DB) *hnsw.Graph {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
-	return db.tables["c"].built("v").(*graphIndex)
+	return db.tables["c"].Vectors("v")
+}
+
+// lacking opens the file for reading and returns how many vectors are not linked in the graph that it holds on v of
+// collection c: all of them if the file has no graph that can be used.
+func lacking(tb testing.TB, fs *crashfs.FS, path string) int {
+	tb.Helper()
+	db, err := Open(path, Options{FS: fs, ReadOnly: true})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer db.Close()
+	db.derived.Stop() // so that none is linked meanwhile
+	graph(db)
+	return db.Stats().Waiting
+}
+
+// unsaved reports whether closing db would save the graph: it has changed since it was read from the file or saved.
+func unsaved(db *DB) bool {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	return len(db.derived.Due(derived.Closing, db.seq)) > 0
 }
 
 // settle waits until the linker has nothing more to do.
-func settle(db *DB) { db.linker.ended.Wait() }
+func settle(db *DB) { db.derived.Wait() }
 
 // checkNearest compares searches of the graph that look at every node with the documents.
 func checkNearest(tb testing.TB, db *DB) {
@@ -57,16 +80,17 @@ func checkNearest(tb testing.TB, db *DB) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	c := db.tables["c"]
-	x := c.index("v")
+	field := c.schema.Field("v")
+	metric := field.Index.HNSW.Metric
 	s := c.Vectors("v")
 	random := rand.New(rand.NewPCG(7, 7))
 	for range 3 {
-		q := randomVectors(random, 1, x.vector.Dim)[0]
+		q := randomVectors(random, 1, field.Type.Dim)[0]
 		var scorer vector.Scorer
-		scorer.Reset(x.index.HNSW.Metric, q)
-		want := index.NewTopK(c.Len(), x.index.HNSW.Metric.Ascending(), nil)
+		scorer.Reset(metric, q)
+		want := index.NewTopK(c.Len(), metric.Ascending(), nil)
 		c.Ascend(1, func(d doc.Document) bool {
-			if v := x.value(d); v.Kind == doc.Vector {
+			if v := d.Field(field.Slot).Value(); v.Kind == doc.Vector {
 				want.Push(index.Hit{ID: d.ID(), Score: scorer.Score(v.Floats(nil))})
 			}
 			return true
@@ -125,9 +149,9 @@ func TestAGraphIsKeptInTheFile(t *testing.T) {
 			want := graph(db).AppendBinary(nil)
 			db.Close()
 
+			missing := lacking(t, fs, file)
 			db = reopen(t, Options{FS: fs})
-			s := graph(db)
-			if s.waiting() > 0 || s.moved.Load() > 0 || !slices.Equal(s.AppendBinary(nil), want) {
+			if missing > 0 || !slices.Equal(graph(db).AppendBinary(nil), want) || unsaved(db) {
 				t.Fatal("the graph was rebuilt though the file has it")
 			}
 			checkNearest(t, db)
@@ -149,11 +173,10 @@ func TestAGraphIsKeptInTheFile(t *testing.T) {
 			putVectors(t, db, 11, randomVectors(random, 10, 8))
 			putVectors(t, db, 290, randomVectors(random, 20, 8))
 			fs = fs.CrashKeeping(func(n int) int { return n })
-			db = reopen(t, Options{FS: fs})
-			s = graph(db)
-			if n := s.waiting(); n > 30 {
+			if n := lacking(t, fs, file); n > 30 {
 				t.Errorf("%d vectors are to be linked, of 30 that are new", n)
 			}
+			db = reopen(t, Options{FS: fs})
 			checkNearest(t, db)
 			settle(db)
 			checkNearest(t, db)
@@ -169,8 +192,10 @@ func TestAGraphIsKeptInTheFile(t *testing.T) {
 			if got := db.Stats(); got.FileBytes < size*9/10 || got.MemoryBytes < held {
 				t.Errorf("a compact took the file from %d bytes to %d, and counts %d where %d were held", size, got.FileBytes, got.MemoryBytes, held)
 			}
-			if s = graph(db); s.waiting() > 1 {
-				t.Errorf("the graph was lost by a compact: %d vectors wait, and %d were put in anew", s.waiting(), s.moved.Load())
+			db.derived.Stop()
+			graph(db)
+			if n := db.Stats().Waiting; n > 1 {
+				t.Errorf("the graph was lost by a compact: %d vectors wait", n)
 			}
 			checkNearest(t, db)
 		})
@@ -178,18 +203,26 @@ func TestAGraphIsKeptInTheFile(t *testing.T) {
 }
 
 func TestAVectorThatStaysIsNotMoved(t *testing.T) {
-	db := inMemory(t, Options{})
+	fs := crashfs.New(1)
+	db := inMemory(t, Options{FS: fs})
 	mustExec(t, db, `create collection c (v vector<2> @hnsw(l2), n int)`)
 	mustExec(t, db, `put c [{v: [1, 2]}, {v: [3, 4]}]`)
-	moved := graph(db).moved.Load()
+	if err := linked(db); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	db = reopen(t, Options{FS: fs})
+	graph(db)
 	mustExec(t, db, `set c {n: 1}`)
 	mustExec(t, db, `put c {id: 1, v: [1, 2], n: 2}`)
-	if got := graph(db).moved.Load(); got != moved {
-		t.Errorf("%d vectors were moved by writes that left them as they are", got-moved)
+	settle(db)
+	if unsaved(db) {
+		t.Error("vectors were moved by writes that left them as they are")
 	}
 	mustExec(t, db, `put c {id: 1, v: [2, 1]}`)
-	if got := graph(db).moved.Load(); got != moved+2 {
-		t.Errorf("%d vectors were moved by one that changed, want it taken out and put in", got-moved)
+	settle(db)
+	if !unsaved(db) {
+		t.Error("a vector that changed was not moved")
 	}
 }
 
@@ -197,9 +230,9 @@ func TestAnImageCarriesTheGraph(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs})
 	mustExec(t, db, `create collection c (v vector<4> @hnsw(l2, m=2, ef_construction=4))`)
-	putVectors(t, db, 1, randomVectors(rand.New(rand.NewPCG(3, 3)), savedBeside+100, 4))
-	db.linker.stop() // or it saves the graph itself
-	for s := graph(db); s.linkStep(1) > 0; {
+	putVectors(t, db, 1, randomVectors(rand.New(rand.NewPCG(3, 3)), 1100, 4))
+	db.derived.Stop() // or it saves the graph itself
+	for s := graph(db); s.Link(1, 64) > 0; {
 		continue
 	}
 	if _, err := db.Freeze(); err != nil {
@@ -214,7 +247,7 @@ func TestAnImageCarriesTheGraph(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer moved.Close()
-	if s := graph(moved); s.moved.Load() > 0 {
+	if lacking(t, fs, "/moved.fenec") > 0 {
 		t.Error("the graph was rebuilt though the image has it")
 	}
 	checkNearest(t, moved)
@@ -376,9 +409,10 @@ func TestNearByBitsWithoutANumberBelowZero(t *testing.T) {
 		}
 		check("grown")
 		db.Close()
+		missing := lacking(t, fs, file)
 		db = reopen(t, Options{FS: fs})
 		check("opened again")
-		if s := graph(db); s.moved.Load() > 0 {
+		if missing > 0 || unsaved(db) {
 			t.Errorf("%s: the graph was rebuilt though the file has it", metric)
 		}
 		mustExec(t, db, `compact`)

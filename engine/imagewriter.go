@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"fenec/engine/doc"
+	"fenec/engine/fail"
 	"fenec/engine/index"
-	"fenec/engine/query"
 	"fenec/engine/wal"
 )
 
@@ -76,8 +76,8 @@ func (w *imageWriter) documents(ctx context.Context, t tableView) (err error) {
 			w.begin()
 		}
 		if n++; n%checkEvery == 0 {
-			err = query.Stopped(ctx, "rewriting the file, %s of %s documents of %s done",
-				query.Thousands(n), query.Thousands(t.view.ids.Len()), t.schema.Name)
+			err = fail.Stopped(ctx, "rewriting the file, %s of %s documents of %s done",
+				fail.Thousands(n), fail.Thousands(t.view.ids.Len()), t.schema.Name)
 			if err != nil {
 				return false
 			}

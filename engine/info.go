@@ -60,7 +60,7 @@ func (db *DB) Stats() Stats {
 			s.Documents += t.Len()
 		}
 		s.MemoryBytes += t.bytes()
-		s.Waiting += t.waiting()
+		s.Waiting += t.indexes.Waiting()
 	}
 	return s
 }

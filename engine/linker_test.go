@@ -110,7 +110,7 @@ func TestACompactRebuildsAGraphWithManyTombstones(t *testing.T) {
 	}
 	mustExec(t, db, `del c where id <= 390`)
 	if graph(db).Tombstones() < 100 {
-		t.Fatal("the graph is not worn")
+		t.Fatal("the graph has few tombstones")
 	}
 	writes := []string{`put c {id: 395, v: [9, 9, 9, 9]}`, `del c where id = 396`, `put c {id: 401, v: [8, 8, 8, 8]}`}
 	err := db.Compact(&during{context.Background(), func() {
@@ -123,8 +123,8 @@ func TestACompactRebuildsAGraphWithManyTombstones(t *testing.T) {
 		t.Fatalf("%v, and %d writes were not made", err, len(writes))
 	}
 	settle(db)
-	if s := graph(db); s.Tombstones() > 2 || s.waiting() > 0 || s.Len() != 10 {
-		t.Errorf("the graph has %d vectors nobody has, of %d, and %d wait", s.Tombstones(), s.Nodes(), s.waiting())
+	if s := graph(db); s.Tombstones() > 2 || s.Pending() > 0 || s.Len() != 10 {
+		t.Errorf("the graph has %d vectors without a document, of %d, and %d wait", s.Tombstones(), s.Nodes(), s.Pending())
 	}
 	checkNearest(t, db)
 	putVectors(t, db, 500, vectors[:10])
@@ -144,28 +144,8 @@ func TestCreateIndexLinksAllBeforeItAnswers(t *testing.T) {
 	if _, err := db.Exec(context.Background(), Everything(), create, nil); err != nil {
 		t.Fatal(err)
 	}
-	if s, ok := db.tables["c"].index("v").ifBuilt().(*graphIndex); !ok || s.waiting() > 0 || s.Len() != 500 {
+	if !db.tables["c"].indexes.Index("v").Built() || db.Stats().Waiting > 0 || graph(db).Len() != 500 {
 		t.Error("the index is not built, or vectors wait in it")
 	}
 	checkNearest(t, db)
-}
-
-// TestWritersLinkIfTooManyVectorsAreUnlinked puts while the linker never gets to it.
-func TestWritersLinkIfTooManyVectorsAreUnlinked(t *testing.T) {
-	db := inMemory(t, Options{})
-	db.linker.maxUnlinked = 8 * 100
-	mustExec(t, db, `create collection c (v vector<8> @hnsw(l2))`)
-	s := graph(db)
-	db.linker.stop()
-	db.linker.running = true
-	random := rand.New(rand.NewPCG(6, 6))
-	for n := range 30 {
-		putVectors(t, db, 1+10*n, randomVectors(random, 10, 8))
-		if waiting := s.waiting(); waiting > 100 {
-			t.Fatalf("%d vectors wait, of 100 that may", waiting)
-		}
-	}
-	if s.waiting() <= 100-mostLinked { // past 100 a writer takes a step of linking, and no more
-		t.Errorf("%d vectors wait: no crowd, and writers were held back", s.waiting())
-	}
 }

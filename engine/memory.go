@@ -77,39 +77,6 @@ func (m *memory) bytes() int64 {
 	return n
 }
 
-// trimmed sets which share of the file's segment, one in so many, graphs at its end must take to be trimmed.
-const trimmed = 8
-
-// trim cuts the graphs off the end of the segment that is the file as it was opened, once no index needs them. If nothing
-// was written after they were saved, these are all graphs in the segment, and otherwise nearly all.
-func (db *DB) trim() {
-	db.mu.RLock()
-	end := db.replayed
-	needed := end == 0
-	for _, t := range db.numbers {
-		for _, x := range t.derived {
-			needed = needed || x.kept.whole.Load() != nil
-		}
-	}
-	var file []byte
-	if !needed {
-		file = db.memory.segments[0]
-	}
-	db.mu.RUnlock()
-	if needed || len(file)-end < len(file)/trimmed {
-		return
-	}
-	documents := slices.Clone(file[:end])
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	if db.replayed != 0 { // no compact has replaced the segments
-		db.memory.segments[0], db.replayed = documents, 0
-		if db.opts.Feed != nil {
-			db.opts.Feed.Relocated(0, documents)
-		}
-	}
-}
-
 // mark is a place in memory: everything staged before it is in the segments before it.
 type mark struct{ segment, offset int }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"fenec/engine/derived"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/engine/index"
@@ -119,53 +120,61 @@ func mustHold(tb rapid.TB, db *DB) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	for _, t := range db.tables {
-		for _, x := range t.derived {
-			if s := x.ifBuilt(); s != nil {
-				checkIndex(tb, x, s)
-			}
+		checkIndexes(tb, db, t)
+	}
+}
+
+// checkIndexes compares the built indexes of t with ones that are built now, by all that each finds.
+func checkIndexes(tb rapid.TB, db *DB, t *table) {
+	tb.Helper()
+	aside := newDerived(db)
+	aside.Stop()
+	anew := aside.NewCollection(t.number, t.schema, t)
+	for _, x := range t.indexes.Indexes() {
+		if !x.Built() {
+			continue
+		}
+		if got, want := found(t, t.indexes, x), found(t, anew, x); !slices.Equal(got, want) {
+			tb.Fatalf("the index on %s finds\n%v\nand built anew\n%v", x.On(), got, want)
 		}
 	}
 }
 
-// checkIndex compares an index with one that is built now, by all that each finds.
-func checkIndex(tb rapid.TB, x *derived, s builtIndex) {
-	tb.Helper()
-	x.mu.Lock()
-	anew, err := x.build(context.Background())
-	x.mu.Unlock()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if got, want := found(x, s), found(x, anew); !slices.Equal(got, want) {
-		tb.Fatalf("the index on %s finds\n%v\nand built anew\n%v", x.on, got, want)
-	}
-}
-
-// found is what an index finds.
-func found(x *derived, s builtIndex) (hits []index.Hit) {
-	all := x.table.Len()
+// found returns what the index of c that is declared as x is finds.
+func found(t *table, c *derived.Collection, x *derived.Index) (hits []index.Hit) {
+	all := t.Len()
 	add := func(id int64) bool { hits = append(hits, index.Hit{ID: id}); return true }
+	name, rest, isPath := strings.Cut(x.On(), ".")
+	slot := t.schema.Field(name).Slot
 	each := func(search func(v doc.Value)) {
-		x.table.Ascend(1, func(d doc.Document) bool {
-			if v := x.value(d); v.Kind != doc.Null {
+		t.Ascend(1, func(d doc.Document) bool {
+			raw := d.Field(slot)
+			if isPath {
+				raw = raw.Path(strings.Split(rest, "."))
+			}
+			if v := raw.Value(); v.Kind != doc.Null {
 				search(v)
 			}
 			return true
 		})
 	}
-	switch s := s.(type) {
-	case sortedIndex:
-		s.Range(index.Bound{Unbounded: true}, index.Bound{Unbounded: true}, false, add)
-	case *hashIndex:
+	switch x.Kind() {
+	case doc.IndexSorted, doc.IndexTTL:
+		c.Sorted(x.On()).Range(index.Bound{Unbounded: true}, index.Bound{Unbounded: true}, false, add)
+	case doc.IndexHash, doc.IndexUnique:
+		s := c.Hash(x.On())
 		each(func(v doc.Value) { s.Ascend(doc.Hash(v), add) })
 		add(int64(s.Len()))
-	case textIndex:
+	case doc.IndexText:
+		s := c.Text(x.On())
 		each(func(v doc.Value) { hits = s.Search(v.B, all, nil, hits) })
 		add(int64(s.Len()))
-	case *invertedIndex:
+	case doc.IndexInverted:
+		s := c.Inverted(x.On())
 		each(func(v doc.Value) { hits = s.Search(v.Weights(), all, nil, hits) })
 		add(int64(s.Len()))
-	case *graphIndex:
+	case doc.IndexHNSW:
+		s := c.Vectors(x.On())
 		each(func(v doc.Value) { hits = s.Search(v.Floats(nil), all, all, nil, hits) })
 		add(int64(s.Len()))
 	}

@@ -1,11 +1,15 @@
 package engine
 
 import (
+	"context"
 	"math"
 	"slices"
 
+	"fenec/engine/derived"
 	"fenec/engine/doc"
 	"fenec/engine/index"
+	"fenec/engine/index/hnsw"
+	"fenec/engine/index/text"
 )
 
 // table is one collection: the refs of its documents, the next id and the indexes. The database's lock guards it.
@@ -21,15 +25,16 @@ type table struct {
 	// servers is set for an internal collection.
 	servers bool
 
-	derived  []*derived
-	watchers []*building // indexes that are being built while writes go on
+	indexes *derived.Collection
 }
 
 // addTable adds an empty collection to the database.
 func (db *DB) addTable(number uint64, s *doc.Schema) *table {
-	t := &table{db: db, memory: &db.memory, number: number, schema: s, ids: new(index.IDs), next: 1, servers: isServers(s.Name)}
+	t := &table{
+		db: db, memory: &db.memory, number: number, schema: s, ttl: s.TTL(), ids: new(index.IDs), next: 1, servers: isServers(s.Name),
+	}
+	t.indexes = db.derived.NewCollection(number, s, t)
 	db.counted = max(db.counted, number)
-	t.setSchema(s)
 	db.insertTable(t)
 	return t
 }
@@ -37,6 +42,7 @@ func (db *DB) addTable(number uint64, s *doc.Schema) *table {
 func (db *DB) insertTable(t *table) {
 	db.tables[t.schema.Name] = t
 	db.numbers[t.number] = t
+	db.derived.Insert(t.indexes)
 	db.space.live += t.live
 	if !isServers(t.schema.Name) {
 		at, _ := slices.BinarySearch(db.names, t.schema.Name)
@@ -49,6 +55,7 @@ func (db *DB) insertTable(t *table) {
 func (db *DB) removeTable(t *table) {
 	delete(db.tables, t.schema.Name)
 	delete(db.numbers, t.number)
+	db.derived.Delete(t.indexes)
 	db.space.live -= t.live
 	if at, ok := slices.BinarySearch(db.names, t.schema.Name); ok {
 		db.names = slices.Delete(db.names, at, at+1)
@@ -78,7 +85,7 @@ func (t *table) take(id int64) {
 	}
 }
 
-// Schema, Len, Get and Ascend implement query.Table, with the indexes of kinds.go.
+// Schema to Inverted implement query.Table, and Len, Get and Ascend also derived.Documents.
 
 func (t *table) Schema() *doc.Schema { return t.schema }
 
@@ -104,12 +111,24 @@ func (t *table) Ascend(from int64, fn func(doc.Document) bool) {
 	})
 }
 
+func (t *table) Ready(ctx context.Context, on string) error { return t.indexes.Ready(ctx, on) }
+
+func (t *table) Hash(on string) *index.Hash { return t.indexes.Hash(on) }
+
+func (t *table) Sorted(on string) *index.Sorted { return t.indexes.Sorted(on) }
+
+func (t *table) Vectors(on string) *hnsw.Graph { return t.indexes.Vectors(on) }
+
+func (t *table) Text(on string) *text.Index { return t.indexes.Text(on) }
+
+func (t *table) Inverted(on string) *index.Inverted { return t.indexes.Inverted(on) }
+
 // put makes the document at ref the one of its id and returns the ref it replaces. The built indexes are updated.
 func (t *table) put(id int64, ref uint64) (old uint64, had bool) {
 	d := t.memory.document(ref)
 	t.countLive(d, 1)
-	t.noteChange(id)
-	if !t.indexed() {
+	t.indexes.Changed(id)
+	if !t.indexes.AnyBuilt() {
 		if old, had = t.ids.Set(id, ref); had {
 			t.countLive(t.memory.document(old), -1)
 		}
@@ -120,38 +139,10 @@ func (t *table) put(id int64, ref uint64) (old uint64, had bool) {
 		before = t.memory.document(old)
 		t.countLive(before, -1)
 	}
-	if t.ttl != nil {
-		t.moveEnd(before, d)
-	}
-	// An index that looks up a value while it changes must find the document it holds: the old one until all its entries
-	// are removed, the new one from then on.
-	for _, x := range t.derived {
-		if s := x.ifBuilt(); s != nil && had && !sameValue(x.value(before), x.value(d)) {
-			s.remove(x.value(before), id)
-		}
-	}
+	t.indexes.Remove(id, before, d)
 	t.ids.Set(id, ref)
-	for _, x := range t.derived {
-		if s := x.ifBuilt(); s != nil && (!had || !sameValue(x.value(before), x.value(d))) {
-			s.add(x.value(d), id)
-		}
-	}
+	t.indexes.Add(id, before, d)
 	return old, had
-}
-
-// indexed reports whether an index of t is built.
-func (t *table) indexed() bool {
-	for _, x := range t.derived {
-		if x.ifBuilt() != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// sameValue reports whether an index need not change.
-func sameValue(a, b doc.Value) bool {
-	return a.Kind == b.Kind && (a.Kind == doc.Null || doc.Equal(a, b))
 }
 
 // remove removes the document of id and updates the indexes.
@@ -161,71 +152,26 @@ func (t *table) remove(id int64) (old uint64, had bool) {
 		return 0, false
 	}
 	d := t.memory.document(old)
-	t.noteChange(id)
-	if t.ttl != nil {
-		t.moveEnd(d, nil)
-	}
-	for _, x := range t.derived {
-		if s := x.ifBuilt(); s != nil {
-			s.remove(x.value(d), id)
-		}
-	}
+	t.indexes.Changed(id)
+	t.indexes.Remove(id, d, nil)
 	t.ids.Delete(id)
 	t.countLive(d, -1)
 	return old, true
 }
 
-// moveEnd notifies the text indexes that a document of a table with a ttl is added, removed or replaced: their statistics
-// leave out expired documents. before or after is nil if there is none.
-func (t *table) moveEnd(before, after doc.Document) {
-	for _, x := range t.derived {
-		s, ok := x.ifBuilt().(textIndex)
-		if !ok {
-			continue
-		}
-		if end, text, ok := x.end(before); ok {
-			s.RemoveEnd(end, text)
-		}
-		if end, text, ok := x.end(after); ok {
-			s.AddEnd(end, text)
-		}
-	}
+// setSchema makes s the schema of t and of its indexes.
+func (t *table) setSchema(s *doc.Schema) {
+	t.schema, t.ttl = s, s.TTL()
+	t.indexes.SetSchema(s)
 }
 
-// end returns the expiry time and the text of d, if d is not nil and has both.
-func (x *derived) end(d doc.Document) (end int64, text []byte, ok bool) {
-	if d == nil {
-		return 0, nil, false
-	}
-	if end, ok = d.Field(x.table.ttl.Slot).Timestamp(); ok {
-		text, ok = d.Field(x.slot).Text()
-	}
-	return end, text, ok
-}
-
-// noteChange records a changed id for the indexes that are being built.
-func (t *table) noteChange(id int64) {
-	for _, w := range t.watchers {
-		w.changed = append(w.changed, id)
-	}
-}
-
-// Approximate bytes in the heap of a table, a field and an index that is not built.
+// Approximate bytes in the heap of a table and a field.
 const (
-	tableBytes   = 320
-	fieldBytes   = 176
-	derivedBytes = 208
+	tableBytes = 272
+	fieldBytes = 176
 )
 
 // bytes returns what the table takes in addition to its documents.
 func (t *table) bytes() int64 {
-	n := t.ids.Bytes() + tableBytes + int64(len(t.schema.Fields))*fieldBytes + int64(len(t.derived))*derivedBytes
-	for _, x := range t.derived {
-		if s := x.ifBuilt(); s != nil {
-			n += s.bytes()
-		} else {
-			n += x.kept.bytes()
-		}
-	}
-	return n
+	return t.ids.Bytes() + tableBytes + int64(len(t.schema.Fields))*fieldBytes + t.indexes.Bytes()
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"fenec/engine/derived"
 	"fenec/engine/doc"
 	"fenec/engine/index"
 )
@@ -10,25 +11,8 @@ import (
 // ExpireBlock is the most documents that one block of Expire deletes.
 const ExpireBlock = 1024
 
-// lookup returns the document of an id, or nil.
-type lookup func(id int64) doc.Document
-
 // liveAt returns a lookup of the documents of t that have not expired at now.
-func (t *table) liveAt(now time.Time) lookup { return unexpired(t.Get, t.ttl, now) }
-
-// unexpired returns a lookup of the documents of get that have not expired at now.
-func unexpired(get lookup, ttl *doc.Field, now time.Time) lookup {
-	if ttl == nil {
-		return get
-	}
-	at := now.UnixMilli()
-	return func(id int64) doc.Document {
-		if d := get(id); d != nil && !ttl.Gone(d, at) {
-			return d
-		}
-		return nil
-	}
-}
+func (t *table) liveAt(now time.Time) derived.Lookup { return derived.Unexpired(t.Get, t.ttl, now) }
 
 // expiredBounds returns the bounds, in the index of t's ttl, of the documents that have expired at now.
 func (t *table) expiredBounds(now time.Time) (lo, hi index.Bound) {

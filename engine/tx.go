@@ -6,9 +6,9 @@ import (
 	"math"
 	"time"
 
+	"fenec/engine/derived"
 	"fenec/engine/doc"
 	"fenec/engine/fail"
-	"fenec/engine/index"
 	"fenec/engine/query"
 	"fenec/engine/wal"
 )
@@ -18,6 +18,9 @@ const maxBlock = 1 << 30
 
 // smallBlock is the most changes of a block whose buffers are kept for the next block.
 const smallBlock = 64
+
+// checkEvery is how many documents are read or changed between two checks of a context.
+const checkEvery = 4096
 
 // tx is the open block: a query.Writer that changes the memory at once, writes each change into the open segment as the
 // record it will be on disk, and records how to undo it. Each database has one, used under the exclusive lock.
@@ -32,9 +35,9 @@ type tx struct {
 	memory         blockMemory
 	asked          *table // the table last looked up by name
 
-	op      operation // the one being applied
-	built   *building // the index the statement declares, built before the block began
-	touched []touch   // documents that the running statement has put, for the checks of unique indexes
+	op      operation      // the one being applied
+	built   *derived.Build // the index the statement declares, built before the block began
+	touched []touch        // documents that the running statement has put, for the checks of unique indexes
 }
 
 type touch struct {
@@ -44,7 +47,7 @@ type touch struct {
 
 // begin starts a block as of now, whose memory is counted in account, which may be nil. built is the index that its
 // statement declares, if it was built before the block.
-func (x *tx) begin(now time.Time, account *query.Account, built *building) {
+func (x *tx) begin(now time.Time, account *query.Account, built *derived.Build) {
 	x.now = now
 	x.segment, x.start = x.db.memory.open()
 	x.changes = 0
@@ -189,7 +192,7 @@ func (x *tx) Put(name string, d doc.Document) error {
 	if err := x.apply(t); err != nil {
 		return err
 	}
-	if len(t.derived) > 0 {
+	if len(t.indexes.Indexes()) > 0 {
 		x.touched = append(x.touched, touch{t, d.ID()})
 	}
 	return nil
@@ -214,8 +217,8 @@ func (x *tx) Delete(name string, id int64) error {
 func (x *tx) EndStatement(ctx context.Context) error {
 	for n, w := range x.touched {
 		if n%checkEvery == checkEvery-1 {
-			err := query.Stopped(ctx, "checking the unique values written to %s, %s of %s rows done",
-				w.table.schema.Name, query.Thousands(n), query.Thousands(len(x.touched)))
+			err := fail.Stopped(ctx, "checking the unique values written to %s, %s of %s rows done",
+				w.table.schema.Name, fail.Thousands(n), fail.Thousands(len(x.touched)))
 			if err != nil {
 				return err
 			}
@@ -240,34 +243,32 @@ func (x *tx) forgetTouched() {
 
 // checkUnique fails if the document of id in t holds a unique value of another one.
 func (x *tx) checkUnique(ctx context.Context, t *table, id int64) error {
-	for _, u := range t.derived {
-		if u.index.Kind != doc.IndexUnique {
+	for _, u := range t.indexes.Indexes() {
+		if u.Kind() != doc.IndexUnique {
 			continue
 		}
-		if err := u.ready(ctx); err != nil {
+		if err := u.Ready(ctx); err != nil {
 			return err
 		}
-		if err := x.checkUniqueIn(u, id); err != nil {
+		if err := x.checkUniqueIn(t, u, id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkUniqueIn fails if the document of id shares its value in u with another one and neither has expired. If one has,
+// checkUniqueIn fails if the document of id in t shares its value in u with another one and neither has expired. If one has,
 // it is deleted, the other one first: setting the clock back would make both visible.
-func (x *tx) checkUniqueIn(u *derived, id int64) error {
-	t := u.table
+func (x *tx) checkUniqueIn(t *table, u *derived.Index, id int64) error {
 	for d := t.Get(id); d != nil; d = t.Get(id) {
-		v := u.value(d)
-		other := u.holder(t.Get, v, id)
+		other := u.Holder(t.Get, d)
 		if other == 0 {
 			return nil
 		}
 		over := other
 		if alive := t.liveAt(x.now); alive(other) != nil {
 			if alive(id) != nil {
-				return errTaken(u, v, other)
+				return u.Taken(d, other)
 			}
 			over = id
 		}
@@ -276,24 +277,6 @@ func (x *tx) checkUniqueIn(u *derived, id int64) error {
 		}
 	}
 	return nil
-}
-
-func errTaken(x *derived, v doc.Value, id int64) error {
-	return fail.New(fail.Conflict, "%s of %s is unique, and %s is the value of the document with id %d", x.on, x.collection, doc.Describe(v), id)
-}
-
-// holder returns the id of a document other than id that holds the value v and that get finds, or 0.
-func (x *derived) holder(get lookup, v doc.Value, id int64) (other int64) {
-	if v.Kind == doc.Null {
-		return 0
-	}
-	x.built().(*hashIndex).Ascend(doc.Hash(v), func(at int64) bool {
-		if d := get(at); at != id && d != nil && doc.Equal(x.value(d), v) {
-			other = at
-		}
-		return other == 0
-	})
-	return other
 }
 
 // CreateCollection begins a collection.
@@ -329,10 +312,7 @@ func (x *tx) CreateIndex(ctx context.Context, name, on string, declared doc.Inde
 		s.Paths = append(s.Paths, doc.PathIndex{Path: on, Index: declared.Kind})
 	}
 	built := x.built
-	if built != nil && built.declares(t, on, declared) {
-		built.catchUp()
-		t.derived = append(t.derived, built.index)
-	} else {
+	if built != nil && !t.indexes.Adopt(built, on, declared) {
 		built = nil
 	}
 	if err := x.setSchema(t, s); err != nil {
@@ -344,14 +324,14 @@ func (x *tx) CreateIndex(ctx context.Context, name, on string, declared doc.Inde
 	if err := x.dropExpired(ctx, t); err != nil {
 		return err
 	}
-	if built != nil && !x.now.Before(built.now) {
-		return built.distinctChanges(x.now)
+	if built != nil {
+		return built.Distinct(ctx, x.now)
 	}
-	made := t.index(on)
-	if err := made.ready(ctx); err != nil {
+	made := t.indexes.Index(on)
+	if err := made.Ready(ctx); err != nil {
 		return err
 	}
-	return made.distinct(ctx, t.liveAt(x.now), t.ids)
+	return made.Distinct(ctx, x.now)
 }
 
 // dropExpired deletes the expired documents of t.
@@ -364,7 +344,7 @@ func (x *tx) dropExpired(ctx context.Context, t *table) error {
 	}
 	for n, id := range t.firstExpired(x.now, math.MaxInt) {
 		if n%checkEvery == checkEvery-1 {
-			err := query.Stopped(ctx, "deleting the rows of %s whose time is over, %s done", t.schema.Name, query.Thousands(n))
+			err := fail.Stopped(ctx, "deleting the rows of %s whose time is over, %s done", t.schema.Name, fail.Thousands(n))
 			if err != nil {
 				return err
 			}
@@ -386,35 +366,6 @@ func (x *tx) setSchema(t *table, s *doc.Schema) error {
 	x.append(appendSchema(nil, opSchema, t.number, s))
 	x.op.Op, x.op.Schema = opSchema, s
 	return x.apply(t)
-}
-
-// distinct fails if two of the documents that ids lists and get finds share a value.
-func (x *derived) distinct(ctx context.Context, get lookup, ids *index.IDs) (err error) {
-	n := 0
-	ids.Ascend(1, func(id int64, _ uint64) bool {
-		if n++; n%checkEvery == 0 {
-			err = query.Stopped(ctx, "checking that no two documents of %s share %s, %s of %s done",
-				x.table.schema.Name, x.on, query.Thousands(n), query.Thousands(ids.Len()))
-		}
-		if err == nil {
-			err = x.checkUnique(get, id)
-		}
-		return err == nil
-	})
-	return err
-}
-
-// checkUnique fails if get finds the document of id and another one shares its value.
-func (x *derived) checkUnique(get lookup, id int64) error {
-	d := get(id)
-	if d == nil {
-		return nil
-	}
-	v := x.value(d)
-	if other := x.holder(get, v, id); other != 0 {
-		return errTaken(x, v, other)
-	}
-	return nil
 }
 
 // reader is the query.Reader of a database. It needs the lock.

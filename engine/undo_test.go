@@ -22,11 +22,7 @@ func everything(tb testing.TB, db *DB) string {
 	for _, name := range slices.Sorted(maps.Keys(db.tables)) {
 		t := db.tables[name]
 		out += fmt.Sprintf("%s: number %d, next %d, live %d, paths %v\n", name, t.number, t.next, t.live, t.schema.Paths)
-		for _, x := range t.derived {
-			if s := x.ifBuilt(); s != nil {
-				checkIndex(tb, x, s)
-			}
-		}
+		checkIndexes(tb, db, t)
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"fenec/engine/derived"
 	"fenec/engine/fail"
 	"fenec/engine/query"
 	"fenec/engine/wal"
@@ -31,7 +32,7 @@ type write struct {
 	own       func(x *tx) error
 
 	env        query.Env
-	built      *building
+	built      *derived.Build
 	dst        []byte
 	statements []Statement // of the batch
 
@@ -174,7 +175,7 @@ func (db *DB) acknowledge(w *write) {
 	for i := range w.results {
 		changed += w.results[i].Affected
 	}
-	db.linkIfBehind(w.ctx, changed)
+	db.derived.LinkIfBehind(w.ctx, changed)
 }
 
 // Effect is what a block does to its database.

@@ -1,12 +1,6 @@
 package query
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"strconv"
-	"time"
-
 	"fenec/engine/fail"
 )
 
@@ -27,45 +21,13 @@ const (
 // comparesPerCheck is how many comparisons, a power of two, a sort makes between two checks of its context.
 const comparesPerCheck = 1 << 14
 
-// Stopped returns the error of a statement whose context has ended while it was doing what the format says; nil
-// while the context goes on or is nil. A context may have a method Limit that returns its timeout.
-func Stopped(ctx context.Context, format string, args ...any) error {
-	if ctx == nil {
-		return nil
-	}
-	if err := ctx.Err(); err != nil {
-		return stopped(ctx, err, fmt.Sprintf(format, args...))
-	}
-	return nil
-}
-
-func stopped(ctx context.Context, err error, doing string) error {
-	kind, how := fail.Canceled, "the statement was given up, its caller went away"
-	if errors.Is(err, context.DeadlineExceeded) {
-		kind, how = fail.Timeout, "the statement ran out of time"
-		if c, ok := ctx.(interface{ Limit() time.Duration }); ok {
-			how += " after " + c.Limit().String()
-		}
-	}
-	return &fail.Error{Kind: kind, Message: how + ": it was " + doing, Err: err}
-}
-
-// Thousands formats a count with separators: 1 000 000.
-func Thousands(n int) string {
-	s := strconv.Itoa(n)
-	for at := len(s) - 3; at > 0; at -= 3 {
-		s = s[:at] + " " + s[at:]
-	}
-	return s
-}
-
 // interrupted returns the run's error once its context has ended.
 func (f *frame) interrupted() error {
 	if f.ctx == nil {
 		return nil
 	}
 	if err := f.ctx.Err(); err != nil {
-		return stopped(f.ctx, err, f.does())
+		return fail.Ended(f.ctx, err, f.does())
 	}
 	return nil
 }
@@ -94,26 +56,26 @@ func (f *frame) does() string {
 	case f.doing == atStart:
 		return "about to begin"
 	case f.doing == atWrite:
-		return "writing " + f.into + ", " + Thousands(f.done) + " rows done"
+		return "writing " + f.into + ", " + fail.Thousands(f.done) + " rows done"
 	}
-	name, rows := w.table.Schema().Name, Thousands(w.table.Len())
+	name, rows := w.table.Schema().Name, fail.Thousands(w.table.Len())
 	for i := len(f.levels) - 1; i >= 0; i-- {
 		if l := &f.levels[i]; l.finding {
-			return "looking up " + l.level.name + " for the rows of " + name + ", " + Thousands(l.tested) + " rows tested"
+			return "looking up " + l.level.name + " for the rows of " + name + ", " + fail.Thousands(l.tested) + " rows tested"
 		}
 	}
-	tested := Thousands(w.tested) + " of " + rows + " rows tested"
+	tested := fail.Thousands(w.tested) + " of " + rows + " rows tested"
 	switch f.doing {
 	case atIDs:
-		return "taking rows of " + name + " from " + f.from.via() + ", " + Thousands(len(w.ids)) + " so far"
+		return "taking rows of " + name + " from " + f.from.via() + ", " + fail.Thousands(len(w.ids)) + " so far"
 	case atSearch:
-		return "searching " + name + ", " + Thousands(f.search.filter.asked) + " of " + rows + " rows looked at"
+		return "searching " + name + ", " + fail.Thousands(f.search.filter.asked) + " of " + rows + " rows looked at"
 	case atGroups:
 		return "grouping " + name + ", " + tested
 	case atSort:
-		return "sorting " + Thousands(f.done) + " rows of " + name
+		return "sorting " + fail.Thousands(f.done) + " rows of " + name
 	case atAnswer:
-		return "writing out rows of " + name + ", " + Thousands(f.rows) + " done"
+		return "writing out rows of " + name + ", " + fail.Thousands(f.rows) + " done"
 	}
 	switch r := w.route; {
 	case r == nil || r.kind == byScan || r.kind == byID:

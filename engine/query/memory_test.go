@@ -204,7 +204,7 @@ func (t *memoryTable) Hash(on string) *index.Hash {
 
 // Ready fails where the test says that the context ended meanwhile.
 func (t *memoryTable) Ready(ctx context.Context, on string) error {
-	return Stopped(ctx, "building the index on %s of %s", on, t.schema.Name)
+	return fail.Stopped(ctx, "building the index on %s of %s", on, t.schema.Name)
 }
 
 func (t *memoryTable) Sorted(on string) *index.Sorted {

@@ -1,4 +1,4 @@
-package engine
+package derived
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 )
 
 // linker is the goroutine that links the vectors that writes have added to the graphs of a database, while queries go on.
-// Until a vector is linked, every search of its graph measures it. The linker also saves the graphs and releases their old
-// bytes in memory. It runs only while there is something to do.
+// Until a vector is linked, every search of its graph measures it. The linker also has the graphs saved and their old bytes
+// in memory freed. It runs only while there is something to do.
 type linker struct {
-	db          *DB
+	database    *Database
 	maxUnlinked int         // maxUnlinked, or less in tests
 	wanted      atomic.Bool // there may be something to do that it has not seen
 
@@ -21,7 +21,7 @@ type linker struct {
 	ended   sync.WaitGroup
 }
 
-// want makes the linker check for work. It may be called under the database's lock.
+// want makes the linker check for work. It may be called under the lock.
 func (l *linker) want() {
 	if l.wanted.Swap(true) {
 		return // the goroutine that set it starts the linker
@@ -35,13 +35,14 @@ func (l *linker) want() {
 }
 
 func (l *linker) run() {
+	host := l.database.opts.Host
 	for {
 		l.wanted.Store(false)
-		l.db.trim()
-		for l.db.linkSome() && !l.isStopped() {
-			l.db.saveGrown(grownBusy)
+		host.Trim()
+		for l.database.linkSome() && !l.isStopped() {
+			host.SaveGraphs(Linking)
 		}
-		l.db.saveGrown(grownIdle)
+		host.SaveGraphs(Linked)
 		l.mu.Lock()
 		if l.stopped || !l.wanted.Load() {
 			l.running = false
@@ -58,7 +59,7 @@ func (l *linker) isStopped() bool {
 	return l.stopped
 }
 
-// stop ends the goroutine for good and waits for it. It must not be called under the database's lock.
+// stop ends the goroutine for good and waits for it. It must not be called under the lock.
 func (l *linker) stop() {
 	l.mu.Lock()
 	l.stopped = true
@@ -70,28 +71,25 @@ func (l *linker) stop() {
 func linkers() int { return max(runtime.GOMAXPROCS(0)/2, 1) }
 
 // linkSome links some of the unlinked vectors and reports whether there were any.
-func (db *DB) linkSome() bool {
-	db.mu.RLock()
-	defer db.mu.RUnlock()
-	for _, t := range db.numbers {
-		for _, x := range t.derived {
-			if s, ok := x.ifBuilt().(*graphIndex); ok && s.linkStep(linkers()) > 0 {
-				return true
-			}
-		}
-	}
-	return false
+func (d *Database) linkSome() (linked bool) {
+	d.opts.Shared.Lock()
+	defer d.opts.Shared.Unlock()
+	d.graphs(func(_ *Index, s *graph) bool {
+		linked = s.linkStep(linkers()) > 0
+		return !linked
+	})
+	return linked
 }
 
 // maxUnlinked is how many numbers of unlinked vectors a graph may have before writes that add to them have to link. A
 // search measures each of them, which takes some ten milliseconds for so many.
 const maxUnlinked = 32 << 20
 
-// linkIfBehind makes a write that changed n documents link as many vectors if a graph has too many unlinked ones, so that
-// writers that are faster than the linker do not make searches slower and slower.
-func (db *DB) linkIfBehind(ctx context.Context, n int64) {
-	for n > 0 && db.linker.runs() && ctx.Err() == nil {
-		linked := db.linkOverdue()
+// LinkIfBehind makes a write that changed n documents link as many vectors if a graph has too many unlinked ones, so that
+// writers that are faster than the linker do not make searches slower and slower. It must not be called under the lock.
+func (d *Database) LinkIfBehind(ctx context.Context, n int64) {
+	for n > 0 && d.linker.runs() && ctx.Err() == nil {
+		linked := d.linkOverdue()
 		if linked == 0 {
 			return
 		}
@@ -107,15 +105,15 @@ func (l *linker) runs() bool {
 }
 
 // linkOverdue is linkSome for graphs with too many unlinked vectors. It returns how many it linked.
-func (db *DB) linkOverdue() (linked int) {
-	db.mu.RLock()
-	defer db.mu.RUnlock()
-	for _, t := range db.numbers {
-		for _, x := range t.derived {
-			if s, ok := x.ifBuilt().(*graphIndex); ok && s.waiting() > db.linker.maxUnlinked/x.vector.Dim {
-				return s.linkStep(1)
-			}
+func (d *Database) linkOverdue() (linked int) {
+	d.opts.Shared.Lock()
+	defer d.opts.Shared.Unlock()
+	d.graphs(func(x *Index, s *graph) bool {
+		if s.waiting() <= d.linker.maxUnlinked/x.vector.Dim {
+			return true
 		}
-	}
-	return 0
+		linked = s.linkStep(1)
+		return false
+	})
+	return linked
 }

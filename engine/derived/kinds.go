@@ -1,64 +1,26 @@
-package engine
+package derived
 
 import (
 	"runtime"
 
 	"fenec/engine/doc"
 	"fenec/engine/index"
-	"fenec/engine/index/hnsw"
 	"fenec/engine/index/text"
 )
 
 // empty returns an empty index; get finds the documents it will hold.
-func (x *derived) empty(get lookup) builtIndex {
-	switch x.index.Kind {
+func (x *Index) empty(get Lookup) builtIndex {
+	switch x.declared.Kind {
 	case doc.IndexSorted, doc.IndexTTL:
 		return sortedIndex{index.NewSorted(x.collate, func(id int64) doc.Value { return x.value(get(id)) })}
 	case doc.IndexText:
-		return textIndex{text.New(text.Options(x.index.Text))}
+		return textIndex{text.New(text.Options(x.declared.Text))}
 	case doc.IndexHNSW:
 		return x.emptyGraph(get)
 	case doc.IndexInverted:
 		return new(invertedIndex)
 	}
 	return new(hashIndex)
-}
-
-// Hash, Sorted, Vectors, Text and Inverted implement query.Table.
-
-func (t *table) Hash(on string) *index.Hash {
-	if s, ok := t.built(on).(*hashIndex); ok {
-		return &s.Hash
-	}
-	return nil
-}
-
-func (t *table) Sorted(on string) *index.Sorted {
-	if s, ok := t.built(on).(sortedIndex); ok {
-		return s.Sorted
-	}
-	return nil
-}
-
-func (t *table) Vectors(on string) *hnsw.Graph {
-	if s, ok := t.built(on).(*graphIndex); ok {
-		return s.Graph
-	}
-	return nil
-}
-
-func (t *table) Text(on string) *text.Index {
-	if s, ok := t.built(on).(textIndex); ok {
-		return s.Index
-	}
-	return nil
-}
-
-func (t *table) Inverted(on string) *index.Inverted {
-	if s, ok := t.built(on).(*invertedIndex); ok {
-		return &s.Inverted
-	}
-	return nil
 }
 
 // hashIndex leaves out nulls: no lookup is for one.

@@ -1,4 +1,4 @@
-package engine
+package derived
 
 import (
 	"encoding/binary"
@@ -8,7 +8,6 @@ import (
 	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/engine/vector"
-	"fenec/engine/wal"
 )
 
 // The links of a graph of vectors are kept in the file, in derived records of at most graphPart bytes each, so that a
@@ -24,14 +23,17 @@ const graphPart = 1 << 20
 // graphRecord is the first byte of the payload. It is the only kind of derived record so far.
 const graphRecord = 1
 
+// maxCollection is the largest number of a collection.
+const maxCollection = 1 << 48
+
 // graphName is the part of the head that all parts of one graph share.
 type graphName struct {
-	table   uint64
-	slot    int
-	dim     int
-	options doc.HNSWOptions // EFSearch, an option of searches and not of the graph, is 0
-	seq     uint64          // the change the graph is as of
-	parts   int
+	collection uint64
+	slot       int
+	dim        int
+	options    doc.HNSWOptions // EFSearch, an option of searches and not of the graph, is 0
+	seq        uint64          // the change the graph is as of
+	parts      int
 }
 
 // graphPartHead is the largest head of a part, in bytes.
@@ -43,7 +45,7 @@ func appendGraphPart(dst []byte, g graphName, part int, b []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, g.seq)
 	dst = append(dst, byte(g.options.Metric), byte(g.options.Quant))
 	for _, n := range [...]uint64{
-		g.table, uint64(g.slot), uint64(g.dim), uint64(g.options.M), uint64(g.options.EFConstruction), uint64(g.parts), uint64(part),
+		g.collection, uint64(g.slot), uint64(g.dim), uint64(g.options.M), uint64(g.options.EFConstruction), uint64(g.parts), uint64(part),
 	} {
 		dst = binary.AppendUvarint(dst, n)
 	}
@@ -69,7 +71,7 @@ func decodeGraphPart(payload []byte) (g graphName, part int, b []byte, err error
 		b = b[size:]
 		return n
 	}
-	g.table = number(maxTables)
+	g.collection = number(maxCollection)
 	g.slot = int(number(doc.MaxSlots))
 	g.dim = int(number(doc.MaxDim))
 	g.options.M = int(number(doc.MaxM))
@@ -83,8 +85,8 @@ func decodeGraphPart(payload []byte) (g graphName, part int, b []byte, err error
 }
 
 // graphName returns the graphName of the graph of x, without its change and number of parts.
-func (x *derived) graphName() graphName {
-	g := graphName{table: x.table.number, slot: x.slot, dim: x.vector.Dim, options: x.index.HNSW}
+func (x *Index) graphName() graphName {
+	g := graphName{collection: x.of.number, slot: x.slot, dim: x.vector.Dim, options: x.declared.HNSW}
 	g.options.EFSearch = 0
 	return g
 }
@@ -103,21 +105,10 @@ func splitGraph(name graphName, b []byte) *keptGraph {
 	return g
 }
 
-// records calls fn with the record of each part. fn owns the record.
-func (g *keptGraph) records(fn func(record []byte) error) error {
-	for i, b := range g.parts {
-		record := make([]byte, wal.HeaderSize, wal.HeaderSize+graphPartHead+len(b))
-		if err := fn(appendGraphPart(record, g.name, i, b)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// recordBytes returns about how many bytes the graph takes in the file.
-func (g *keptGraph) recordBytes() (n int64) {
+// recordBytes returns about how many bytes the graph takes in the file, whose records have a head of so many bytes.
+func (g *keptGraph) recordBytes(head int) (n int64) {
 	for _, b := range g.parts {
-		n += int64(wal.HeaderSize + graphPartHead/2 + len(b))
+		n += int64(head + graphPartHead/2 + len(b))
 	}
 	return n
 }
@@ -141,7 +132,7 @@ type keptGraphs struct {
 }
 
 // take adds the next part in the file.
-func (k *keptGraphs) take(name graphName, part int, b []byte) {
+func (k *keptGraphs) take(name graphName, part int, b []byte, head int) {
 	switch {
 	case part == 0:
 		k.coming = &keptGraph{name: name}
@@ -152,7 +143,7 @@ func (k *keptGraphs) take(name graphName, part int, b []byte) {
 	k.coming.parts = append(k.coming.parts, b)
 	if len(k.coming.parts) == name.parts {
 		k.whole.Store(k.coming)
-		k.filed.Store(k.coming.recordBytes())
+		k.filed.Store(k.coming.recordBytes(head))
 		k.coming = nil
 	}
 }
@@ -167,22 +158,23 @@ func (k *keptGraphs) bytes() (n int64) {
 	return n
 }
 
-// keep adds a derived record of the file to its index, if that exists. It skips a graph as of a change that is not in the
-// file yet: it is not of this file.
-func (db *DB) keep(payload []byte) error {
+// Restore adds the payload of a record of the file to its index, if that exists. It skips a graph as of a change after seq, the
+// latest in the file so far: such a graph is not of this file. It fails with fail.Damaged if the payload cannot be read. It
+// needs the exclusive lock, and keeps the payload.
+func (d *Database) Restore(payload []byte, seq uint64) error {
 	name, part, b, err := decodeGraphPart(payload)
 	if err != nil {
 		return err
 	}
-	t := db.numbers[name.table]
-	if t == nil || name.seq > db.seq {
+	c := d.collections[name.collection]
+	if c == nil || name.seq > seq {
 		return nil
 	}
-	for _, x := range t.derived {
+	for _, x := range c.indexes {
 		own := x.graphName()
 		own.seq, own.parts = name.seq, name.parts
-		if x.index.Kind == doc.IndexHNSW && own == name {
-			x.kept.take(name, part, b)
+		if x.declared.Kind == doc.IndexHNSW && own == name {
+			x.kept.take(name, part, b, d.opts.RecordHead)
 		}
 	}
 	return nil

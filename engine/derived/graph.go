@@ -1,4 +1,4 @@
-package engine
+package derived
 
 import (
 	"runtime"
@@ -10,15 +10,15 @@ import (
 	"fenec/engine/index/hnsw"
 )
 
-// graphIndex leaves out nulls. Writes only add vectors to the graph unlinked. A search measures each unlinked vector until
+// graph leaves out nulls. Writes only add vectors to the graph unlinked. A search measures each unlinked vector until
 // the linker has linked it.
-type graphIndex struct {
+type graph struct {
 	*hnsw.Graph
-	of     *derived
+	index  *Index
 	floats []float32 // of a vector whose numbers are stored in half the width
 
 	// linking serializes what may run concurrently with searches but not with itself: Link, AppendBinary and counting what
-	// they change. All of it runs under the database's lock, shared or not.
+	// they change. All of it runs under the lock, shared or not.
 	linking sync.Mutex
 	step    int // how many vectors the last step would have linked in its time
 
@@ -27,18 +27,18 @@ type graphIndex struct {
 }
 
 // graphOptions returns the options of the graph of x.
-func (x *derived) graphOptions() hnsw.Options {
-	o := x.index.HNSW
+func (x *Index) graphOptions() hnsw.Options {
+	o := x.declared.HNSW
 	return hnsw.Options{Dim: x.vector.Dim, Metric: o.Metric, M: o.M, EFConstruction: o.EFConstruction, Quant: o.Quant}
 }
 
 // isVector reports whether v is a vector of the type of the field of x. A file made by hand may hold others.
-func (x *derived) isVector(v doc.Value) bool {
+func (x *Index) isVector(v doc.Value) bool {
 	return v.Kind == doc.Vector && v.Dim() == x.vector.Dim && (v.N != 0) == x.vector.F16
 }
 
 // ownVector returns the function by which a graph of x reads the vectors of documents.
-func (x *derived) ownVector(get lookup) hnsw.Own {
+func (x *Index) ownVector(get Lookup) hnsw.Own {
 	return func(id int64, dst []float32) []float32 {
 		d := get(id)
 		if d == nil {
@@ -52,21 +52,21 @@ func (x *derived) ownVector(get lookup) hnsw.Own {
 	}
 }
 
-func (x *derived) emptyGraph(get lookup) *graphIndex {
-	return &graphIndex{Graph: hnsw.New(x.graphOptions(), x.ownVector(get)), of: x}
+func (x *Index) emptyGraph(get Lookup) *graph {
+	return &graph{Graph: hnsw.New(x.graphOptions(), x.ownVector(get)), index: x}
 }
 
 // restore returns the graph in the file, updated for the current documents: vectors that it lacks are left to be linked.
 // It returns nil if there is no graph or it is invalid.
-func (x *derived) restore() builtIndex {
+func (x *Index) restore() builtIndex {
 	kept := x.kept.whole.Swap(nil)
 	if kept == nil {
 		return nil
 	}
-	s := &graphIndex{of: x}
+	s := &graph{index: x}
 	var err error
-	s.Graph, err = hnsw.Load(kept.bytes(), x.graphOptions(), x.ownVector(x.table.Get), x.table.Len(), func(add func(id int64, v []float32)) {
-		x.table.Ascend(1, func(d doc.Document) bool {
+	s.Graph, err = hnsw.Load(kept.bytes(), x.graphOptions(), x.ownVector(x.of.docs.Get), x.of.docs.Len(), func(add func(id int64, v []float32)) {
+		x.of.docs.Ascend(1, func(d doc.Document) bool {
 			if v := x.value(d); x.isVector(v) {
 				add(d.ID(), s.view(v))
 			}
@@ -74,7 +74,7 @@ func (x *derived) restore() builtIndex {
 		})
 	})
 	if err != nil {
-		x.table.db.opts.Log.Warn().Err(err).Str("collection", x.collection).Str("index", x.on).
+		x.of.database.opts.Log.Warn().Err(err).Str("collection", x.of.name).Str("index", x.on).
 			Msg("the graph of a vector index cannot be used and is rebuilt")
 		return nil
 	}
@@ -83,40 +83,40 @@ func (x *derived) restore() builtIndex {
 }
 
 // fill leaves all vectors to be linked.
-func (s *graphIndex) fill(n int, each func(add func(v doc.Value, id int64))) {
+func (s *graph) fill(n int, each func(add func(v doc.Value, id int64))) {
 	s.Reserve(n)
 	each(s.put)
 }
 
-func (s *graphIndex) add(v doc.Value, id int64) {
+func (s *graph) add(v doc.Value, id int64) {
 	s.put(v, id)
-	s.of.table.db.linker.want()
+	s.index.of.database.linker.want()
 }
 
-func (s *graphIndex) put(v doc.Value, id int64) {
-	if s.of.isVector(v) {
+func (s *graph) put(v doc.Value, id int64) {
+	if s.index.isVector(v) {
 		s.Add(id, s.view(v))
 		s.moved.Add(1)
 	}
 }
 
 // view returns the numbers of v, valid until the next call.
-func (s *graphIndex) view(v doc.Value) []float32 {
-	if !s.of.vector.F16 {
+func (s *graph) view(v doc.Value) []float32 {
+	if !s.index.vector.F16 {
 		return v.Floats(nil)
 	}
 	s.floats = v.Floats(s.floats)
 	return s.floats
 }
 
-func (s *graphIndex) remove(v doc.Value, id int64) {
-	if s.of.isVector(v) {
+func (s *graph) remove(v doc.Value, id int64) {
+	if s.index.isVector(v) {
 		s.Remove(id)
 		s.moved.Add(1)
 	}
 }
 
-func (s *graphIndex) bytes() int64 {
+func (s *graph) bytes() int64 {
 	s.linking.Lock()
 	defer s.linking.Unlock()
 	return s.Bytes()
@@ -130,22 +130,22 @@ const mostLinked = 64
 
 // linkStep links unlinked vectors for about linkFor and returns how many. If there are none it continues a recoding of the
 // graph and returns how many vectors were recoded.
-func (s *graphIndex) linkStep(workers int) (linked int) {
+func (s *graph) linkStep(workers int) (linked int) {
 	s.linking.Lock()
 	defer s.linking.Unlock()
 	n := min(max(s.step, 1), s.Pending())
 	if n == 0 {
 		return s.Recode(workers, max(s.step, 1)) // a block takes no longer than to link a vector
 	}
-	began := steady()
+	began := time.Now()
 	s.Link(workers, n)
-	each := (steady() - began) / time.Duration(n)
+	each := time.Since(began) / time.Duration(n)
 	s.step = min(int(linkFor/max(each, 1)), 2*n, mostLinked)
 	return n
 }
 
 // linkAll links all vectors of an index that no other goroutine can find yet. It stops if stopped returns an error.
-func (s *graphIndex) linkAll(stopped func(linked, of int) error) error {
+func (s *graph) linkAll(stopped func(linked, of int) error) error {
 	of := s.Pending()
 	for s.Pending() > 0 {
 		if err := stopped(of-s.Pending(), of); err != nil {
@@ -157,18 +157,8 @@ func (s *graphIndex) linkAll(stopped func(linked, of int) error) error {
 }
 
 // waiting returns how many vectors are not linked.
-func (s *graphIndex) waiting() int {
+func (s *graph) waiting() int {
 	s.linking.Lock()
 	defer s.linking.Unlock()
 	return s.Pending()
-}
-
-// waiting returns how many vectors are not linked in the graphs of t.
-func (t *table) waiting() (n int) {
-	for _, x := range t.derived {
-		if s, ok := x.ifBuilt().(*graphIndex); ok {
-			n += s.waiting()
-		}
-	}
-	return n
 }

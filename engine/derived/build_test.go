@@ -1,0 +1,107 @@
+package derived
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"fenec/engine/doc"
+	"fenec/engine/fail"
+	"fenec/engine/index"
+)
+
+func number(n int64) doc.Value { return doc.Value{Kind: doc.Int, N: uint64(n)} }
+
+// beside builds an index of the kind on v, and calls meanwhile between the build and the adoption of the index.
+func (e *engine) beside(tb testing.TB, kind doc.IndexKind, meanwhile func()) error {
+	tb.Helper()
+	declared := doc.Index{Kind: kind}
+	b := e.indexes.Build("v", declared)
+	if b == nil {
+		tb.Fatal("no build has begun")
+	}
+	defer b.End()
+	b.Begin(maps.Clone(e.docs))
+	now := time.Unix(1, 0)
+	if err := b.Run(context.Background(), now); err != nil {
+		return err
+	}
+	meanwhile()
+	if !e.indexes.Adopt(b, "v", declared) {
+		tb.Fatal("the index is not adopted")
+	}
+	with := e.schema.Clone()
+	with.Field("v").Index = declared
+	e.indexes.SetSchema(with)
+	if !e.indexes.Index("v").Built() {
+		tb.Fatal("the index is not the one that was built")
+	}
+	if kind == doc.IndexUnique {
+		return b.Distinct(context.Background(), now)
+	}
+	return nil
+}
+
+func TestABuildCatchesUpWithTheWritesBesideIt(t *testing.T) {
+	e := newEngine(t, doc.Type{Kind: doc.TypeInt}, doc.Index{})
+	for id := range int64(5) {
+		e.put(t, id+1, number(10*id))
+	}
+	err := e.beside(t, doc.IndexSorted, func() {
+		e.put(t, 1, number(100))
+		e.put(t, 2, number(7))
+		e.put(t, 2, number(8))
+		e.put(t, 6, number(-1))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.put(t, 3, number(200))
+	var ids []int64
+	e.indexes.Sorted("v").Range(index.Bound{Unbounded: true}, index.Bound{Unbounded: true}, false, func(id int64) bool {
+		ids = append(ids, id)
+		return true
+	})
+	if want := []int64{6, 2, 4, 5, 1, 3}; !slices.Equal(ids, want) {
+		t.Errorf("the index orders %v, want %v", ids, want)
+	}
+	if len(e.indexes.builds) > 0 {
+		t.Error("changes are recorded after the build has ended")
+	}
+}
+
+func TestABuildOfAUniqueIndexChecksTheWritesBesideIt(t *testing.T) {
+	for want, meanwhile := range map[fail.Kind]int64{0: 3, fail.Conflict: 2} {
+		e := newEngine(t, doc.Type{Kind: doc.TypeInt}, doc.Index{})
+		e.put(t, 1, number(1))
+		e.put(t, 2, number(2))
+		err := e.beside(t, doc.IndexUnique, func() { e.put(t, 1, number(meanwhile)) })
+		if fail.KindOf(err) != want {
+			t.Errorf("the value %d is written beside the build, which returns %v", meanwhile, err)
+		}
+	}
+}
+
+// refusing is an engine that accepts no writes.
+type refusing struct{ *engine }
+
+var errRefused = errors.New("refused")
+
+func (refusing) Writable() error { return errRefused }
+
+func TestABuildStopsOnceTheDatabaseAcceptsNoWrites(t *testing.T) {
+	e := newEngine(t, doc.Type{Kind: doc.TypeInt}, doc.Index{})
+	e.derived.opts.Host = refusing{e}
+	for id := range int64(2 * checkEvery) {
+		e.put(t, id+1, number(id))
+	}
+	if err := e.beside(t, doc.IndexHash, func() { t.Error("the build has ended") }); !errors.Is(err, errRefused) {
+		t.Errorf("the build returns %v", err)
+	}
+	if len(e.indexes.Indexes()) > 0 {
+		t.Error("the index is there")
+	}
+}
