@@ -9,7 +9,7 @@ type activity uint8
 
 const (
 	atStart  activity = iota
-	atRows            // testing the rows of its route
+	atRows            // testing the rows of its access path
 	atIDs             // reading ids from an index
 	atSearch          // filtering documents for a scored index
 	atGroups          // grouping rows or sorting groups
@@ -77,20 +77,20 @@ func (f *frame) does() string {
 	case atAnswer:
 		return "writing out rows of " + name + ", " + fail.Thousands(f.rows) + " done"
 	}
-	switch r := w.route; {
-	case r == nil || r.kind == byScan || r.kind == byID:
+	switch a := w.access; {
+	case a == nil || a.kind == byScan || a.kind == byID:
 		return "scanning " + name + ", " + tested
-	case r.kind == byOrder:
-		return "walking " + r.via() + " of " + name + ", " + tested
+	case a.kind == byOrder:
+		return "walking " + a.via() + " of " + name + ", " + tested
 	default:
-		return "reading the rows of " + name + " that " + r.via() + " leads to, " + tested
+		return "reading the rows of " + name + " that " + a.via() + " leads to, " + tested
 	}
 }
 
-// via names the index of a route, for a message.
-func (r *route) via() string {
-	if r.on.id {
+// via names the index of an access path, for a message.
+func (a *access) via() string {
+	if a.on.id {
 		return "id"
 	}
-	return r.index.String() + " on " + r.on.name
+	return a.index.String() + " on " + a.on.name
 }

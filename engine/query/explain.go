@@ -52,12 +52,12 @@ func (g *getPlan) steps(f *frame, rows int) {
 		g.unindexedTerms(f)
 		return
 	}
-	r := w.route
-	matched, note := w.matched, r.note()
+	a := w.access
+	matched, note := w.matched, a.note()
 	if w.sink == nil {
 		note = "counted without a look at the documents"
 	}
-	f.step(r.name(), r.indexName(), w.tested, matched, note)
+	f.step(a.name(), a.indexName(), w.tested, matched, note)
 	if w.sorts {
 		note := ""
 		if g.pick.limit != nil {
@@ -75,8 +75,8 @@ func (g *getPlan) steps(f *frame, rows int) {
 		f.step("count", "", -1, 1, "")
 	}
 	g.levelSteps(f)
-	for i := range g.pick.routes {
-		g.passedOver(f, &g.pick.routes[i])
+	for i := range g.pick.paths {
+		g.passedOver(f, &g.pick.paths[i])
 	}
 	for i := range g.pick.walked {
 		g.passedOver(f, &g.pick.walked[i])
@@ -148,18 +148,18 @@ func (g *getPlan) levelSteps(f *frame) {
 }
 
 // passedOver appends why an index was not used.
-func (g *getPlan) passedOver(f *frame, r *route) {
+func (g *getPlan) passedOver(f *frame, a *access) {
 	w := &f.walk
-	if w.route.on != nil && w.route.on.name == r.on.name {
+	if w.access.on != nil && w.access.on.name == a.on.name {
 		return // it was used in another way
 	}
-	note := "it leads to " + count(r.reach(f, w.table), "document")
-	if w.route.kind == byScan {
+	note := "it leads to " + count(a.reach(f, w.table), "document")
+	if w.access.kind == byScan {
 		note += fmt.Sprintf(" of %d; a scan is cheaper", w.table.Len())
 	} else {
-		note += fmt.Sprintf("; %s is cheaper", w.route.indexName())
+		note += fmt.Sprintf("; %s is cheaper", w.access.indexName())
 	}
-	f.step("not used", r.indexName(), -1, -1, note)
+	f.step("not used", a.indexName(), -1, -1, note)
 }
 
 // unindexed returns why no index can be used for a term, or "" if one can.
@@ -222,9 +222,9 @@ func describeTerm(e syntax.Expr) string {
 	return fmt.Sprintf("%s at line %d column %d", what, pos.Line, pos.Column)
 }
 
-// name returns the step of a route in an explain.
-func (r *route) name() string {
-	switch r.kind {
+// name returns the step of an access path in an explain.
+func (a *access) name() string {
+	switch a.kind {
 	case byScan:
 		return "scan"
 	case byOrder:
@@ -233,19 +233,19 @@ func (r *route) name() string {
 	return "find"
 }
 
-// indexName returns the name of the index of a route, or "" for a scan.
-func (r *route) indexName() string {
+// indexName returns the name of the index of an access path, or "" for a scan.
+func (a *access) indexName() string {
 	switch {
-	case r.kind == byScan:
+	case a.kind == byScan:
 		return ""
-	case r.on.id:
+	case a.on.id:
 		return "id"
 	}
-	return r.on.name + " " + r.index.String()
+	return a.on.name + " " + a.index.String()
 }
 
-func (r *route) note() string {
-	switch r.kind {
+func (a *access) note() string {
+	switch a.kind {
 	case byID:
 		return "a range of ids"
 	case byOrder:

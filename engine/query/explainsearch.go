@@ -32,8 +32,8 @@ func (s *searchPlan) steps(f *frame, rows int) {
 	if s.near != nil && r.near.way != 0 {
 		s.near.notUsed(f)
 	}
-	for i := range s.pick.routes {
-		s.passedOver(f, &s.pick.routes[i])
+	for i := range s.pick.paths {
+		s.passedOver(f, &s.pick.paths[i])
 	}
 }
 
@@ -52,8 +52,8 @@ func (m *matchPlan) indexName() string { return m.column.name + " " + m.index.St
 
 // indexName returns the name of the index that a near used, or "" for a scan.
 func (n *nearPlan) indexName(f *frame) string {
-	if r := &f.search.near; r.route != nil {
-		return r.route.indexName()
+	if r := &f.search.near; r.access != nil {
+		return r.access.indexName()
 	}
 	return n.column.name + " " + n.index.String()
 }
@@ -113,8 +113,8 @@ func (n *nearPlan) notUsed(f *frame) {
 // note describes how the documents that an index returns were filtered.
 func (r *filterRun) note() string {
 	switch {
-	case r.route != nil:
-		return fmt.Sprintf("among the documents of %s", r.route.indexName())
+	case r.access != nil:
+		return fmt.Sprintf("among the documents of %s", r.access.indexName())
 	case r.test != nil:
 		return "each document it comes to tested"
 	}
@@ -122,27 +122,27 @@ func (r *filterRun) note() string {
 }
 
 // passedOver appends why an index on a condition was not used.
-func (s *searchPlan) passedOver(f *frame, r *route) {
+func (s *searchPlan) passedOver(f *frame, a *access) {
 	near, match := &f.search.near, &f.search.match
-	for _, used := range [...]*route{near.route, near.filter.route, match.filter.route} {
-		if used != nil && used.on != nil && used.on.name == r.on.name {
+	for _, used := range [...]*access{near.access, near.filter.access, match.filter.access} {
+		if used != nil && used.on != nil && used.on.name == a.on.name {
 			return
 		}
 	}
-	note := "it leads to " + count(r.reach(f, f.walk.table), "document")
+	note := "it leads to " + count(a.reach(f, f.walk.table), "document")
 	switch {
-	case near.route != nil:
-		note += "; " + near.route.called() + " is cheaper"
+	case near.access != nil:
+		note += "; " + near.access.called() + " is cheaper"
 	default:
 		note += "; to test those that are come to is cheaper"
 	}
-	f.step("not used", r.indexName(), -1, -1, note)
+	f.step("not used", a.indexName(), -1, -1, note)
 }
 
-// called returns the name of a route in messages.
-func (r *route) called() string {
-	if r.kind == byScan {
+// called returns the name of an access path in messages.
+func (a *access) called() string {
+	if a.kind == byScan {
 		return "a scan"
 	}
-	return r.indexName()
+	return a.indexName()
 }

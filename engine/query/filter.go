@@ -11,7 +11,7 @@ import (
 
 // filterRun decides which documents an index may return: those that pass the terms and have not expired.
 type filterRun struct {
-	route   *route // whose documents are members; nil if each document is tested
+	access  *access // whose documents are members; nil if each document is tested
 	members idSet
 	test    testFunc // nil if there is none
 	asked   int      // documents the index asked about
@@ -39,39 +39,39 @@ func (r *filterRun) begin(f *frame, t Table, k, most int) func(id int64) bool {
 		return nil
 	}
 	r.test = p.scan.test
-	route, reach := p.narrowest(f, t)
+	path, reach := p.narrowest(f, t)
 	// The estimate of how many documents the index asks about until k pass: the share of all that pass is at most the
-	// share that is on the route.
+	// share that is on the access path.
 	asked := most
 	if reach > 0 {
 		asked = int(min(float64(most), 4*float64(k)*float64(t.Len())/float64(reach)))
 	}
-	if route.gathers() && reach*gathered < asked*tested {
-		r.take(f, route)
+	if path.gathers() && reach*gathered < asked*tested {
+		r.take(f, path)
 	}
 	return f.onAccept
 }
 
-// take makes the documents on a route the members. For them only the remaining terms are tested.
-func (r *filterRun) take(f *frame, route *route) {
+// take makes the documents on an access path the members. For them only the remaining terms are tested.
+func (r *filterRun) take(f *frame, path *access) {
 	f.walk.ids = f.walk.ids[:0]
-	f.gather(route)
+	f.gather(path)
 	r.members.make(f.walk.ids)
-	r.route, r.test = route, route.test
+	r.access, r.test = path, path.test
 }
 
-// among returns the ids of the documents on a route, ascending and without duplicates, and a function that reports
+// among returns the ids of the documents on an access path, ascending and without duplicates, and a function that reports
 // whether one may be returned, or nil if each may.
-func (r *filterRun) among(f *frame, route *route) (ids []int64, accept func(id int64) bool) {
+func (r *filterRun) among(f *frame, path *access) (ids []int64, accept func(id int64) bool) {
 	w := &f.walk
 	r.reset()
 	w.ids = w.ids[:0]
-	f.gather(route)
+	f.gather(path)
 	if !ascending(w.ids) {
 		r.members.make(w.ids)
 		w.ids = r.members.appendIDs(w.ids[:0])
 	}
-	if r.test = route.test; r.test != nil {
+	if r.test = path.test; r.test != nil {
 		accept = f.onAccept
 	}
 	return w.ids, accept
@@ -87,8 +87,8 @@ func ascending(ids []int64) bool {
 	return true
 }
 
-// gathers reports whether the ids on a route can be collected from an index.
-func (r *route) gathers() bool { return r.kind != byScan && r.kind != byID }
+// gathers reports whether the ids on an access path can be collected from an index.
+func (a *access) gathers() bool { return a.kind != byScan && a.kind != byID }
 
 // accept reports whether the index may return the document.
 func (f *frame) accept(id int64) bool {
@@ -97,7 +97,7 @@ func (f *frame) accept(id int64) bool {
 	if r.asked&(f.every-1) == 0 && !f.goesOn() || f.err != nil {
 		return false
 	}
-	if r.route != nil && !r.members.has(id) {
+	if r.access != nil && !r.members.has(id) {
 		return false
 	}
 	if r.test != nil && !f.passes(id) {
@@ -128,39 +128,39 @@ func (f *frame) allPass(hits []index.Hit) bool {
 	return true
 }
 
-// narrowest returns the route with the fewest documents and their number. It is the scan if there is no other.
-func (p *picker) narrowest(f *frame, t Table) (*route, int) {
+// narrowest returns the access path with the fewest documents and their number. It is the scan if there is no other.
+func (p *picker) narrowest(f *frame, t Table) (*access, int) {
 	best, reach := &p.scan, t.Len()
-	for i := range p.routes {
-		if n := p.routes[i].reach(f, t); n < reach {
-			best, reach = &p.routes[i], n
+	for i := range p.paths {
+		if n := p.paths[i].reach(f, t); n < reach {
+			best, reach = &p.paths[i], n
 		}
 	}
 	return best, reach
 }
 
-// gather adds the ids on a route to those of the walk, in no order and maybe with duplicates. It is not for a scan or a
+// gather adds the ids on an access path to those of the walk, in no order and maybe with duplicates. It is not for a scan or a
 // range of ids.
-func (f *frame) gather(r *route) {
+func (f *frame) gather(a *access) {
 	was := f.doing
-	f.doing, f.from = atIDs, r
+	f.doing, f.from = atIDs, a
 	defer func() { f.doing = was }()
-	switch r.kind {
+	switch a.kind {
 	case byIDs:
-		f.walk.ids = append(f.walk.ids, f.operands[r.probes[0].operand].ints...)
+		f.walk.ids = append(f.walk.ids, f.operands[a.probes[0].operand].ints...)
 	case byHash:
-		f.gatherHash(r)
+		f.gatherHash(a)
 	default:
-		f.gatherRange(r)
+		f.gatherRange(a)
 	}
 	f.goesOn()
 }
 
-// gatherHash collects the ids that an index holds under the hash of the values of a route.
-func (f *frame) gatherHash(r *route) {
-	o, x := &f.operands[r.probes[0].operand], f.walk.table.Hash(r.on.name)
+// gatherHash collects the ids that an index holds under the hash of the values of an access path.
+func (f *frame) gatherHash(a *access) {
+	o, x := &f.operands[a.probes[0].operand], f.walk.table.Hash(a.on.name)
 	switch {
-	case r.probes[0].member:
+	case a.probes[0].member:
 		for _, v := range o.values {
 			if f.walk.ids = x.AppendIDs(f.walk.ids, doc.Hash(v)); !f.goesOn() {
 				return

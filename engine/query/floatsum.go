@@ -7,7 +7,7 @@ import (
 	"fenec/engine/doc"
 )
 
-// floatTally adds floats in the order of the rows, which is by id whatever the route. Sums are compensated (Neumaier
+// floatTally adds floats in the order of the rows, which is by id whatever the access path. Sums are compensated (Neumaier
 // 1974): the rounding error of each addition is summed separately and added at the end. It is computed without a branch
 // (TwoSum, Knuth, The Art of Computer Programming, 4.2.2), which is exact for sums up to half of the range.
 type floatTally struct {

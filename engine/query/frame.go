@@ -39,9 +39,9 @@ type frame struct {
 	every int // rows, a power of two, tested between two checks of the context
 
 	doing activity
-	into  string // at atWrite the collection
-	done  int    // of it so far, at atSort in all
-	from  *route // at atIDs
+	into  string  // at atWrite the collection
+	done  int     // of it so far, at atSort in all
+	from  *access // at atIDs
 
 	operands  []operand // the run's constants, as binds converted them
 	arena     []byte    // bytes of values computed by expressions: constants up to mark, then the row's

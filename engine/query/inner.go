@@ -142,8 +142,8 @@ func (in *innerPlan) each(outer *frame, add func(doc.Value) error) error {
 	switch {
 	case in.get.search != nil:
 		run.index = in.get.search.indexName(f)
-	case f.walk.route != nil:
-		run.index = f.walk.route.indexName()
+	case f.walk.access != nil:
+		run.index = f.walk.access.indexName()
 	}
 	outer.inner = append(append(outer.inner, f.inner...), run)
 	return nil

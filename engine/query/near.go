@@ -113,7 +113,7 @@ type nearRun struct {
 	measured int // documents measured, if there was no walk
 	hits     int
 	filter   filterRun
-	route    *route // of an exact one
+	access   *access // of an exact one
 }
 
 // find puts the k nearest rows that pass the terms into f.search.hits. If neither is above ef, a smaller k gives a prefix of
@@ -145,7 +145,7 @@ func (n *nearPlan) measure(f *frame, t Table, k int, why way) error {
 	w.sorts = false
 	w.sink = n.keep
 	f.travel()
-	s.near.route, s.near.tested, s.near.measured = w.route, w.tested, w.matched
+	s.near.access, s.near.tested, s.near.measured = w.access, w.tested, w.matched
 	s.hits = s.top.Append(s.hits[:0])
 	s.near.hits = len(s.hits)
 	return f.take()

@@ -12,7 +12,7 @@ import (
 // search finds the k nearest rows by the graph; ef is at least k.
 func (n *nearPlan) search(f *frame, t Table, k, ef int) error {
 	s, p := &f.search, f.walk.picker
-	route, reach := p.narrowest(f, t)
+	path, reach := p.narrowest(f, t)
 	live := f.live(t)
 	if !f.ready(t, n.column.name) {
 		return f.take()
@@ -22,20 +22,20 @@ func (n *nearPlan) search(f *frame, t Table, k, ef int) error {
 	share := 1.0 // of the documents that may be returned
 	if len(p.terms) > 0 || live < t.Len() {
 		least := 0 // rows that certainly pass and have a vector
-		if route.whole {
+		if path.whole {
 			least = reach - (t.Len() - live) - (t.Len() - g.Len())
 		}
 		switch {
-		case reach <= n.few(route, s.near.most):
+		case reach <= n.few(path, s.near.most):
 			return n.measure(f, t, k, byFew)
 		case reach <= s.near.most:
-			_, err := n.among(f, t, route, k, ef)
+			_, err := n.among(f, t, path, k, ef)
 			return err
 		case least > s.near.most:
 			share = float64(least) / float64(t.Len())
 		default:
 			var more bool
-			if share, more = n.more(f, t, route); f.err != nil {
+			if share, more = n.more(f, t, path); f.err != nil {
 				return f.take()
 			}
 			if !more {
@@ -43,8 +43,8 @@ func (n *nearPlan) search(f *frame, t Table, k, ef int) error {
 			}
 		}
 	}
-	if route.gathers() && g.Surveys(reach, ef) {
-		if found, err := n.among(f, t, route, k, ef); found || err != nil {
+	if path.gathers() && g.Surveys(reach, ef) {
+		if found, err := n.among(f, t, path, k, ef); found || err != nil {
 			return err
 		}
 	}
@@ -54,9 +54,9 @@ func (n *nearPlan) search(f *frame, t Table, k, ef int) error {
 // fewGathered is the number of documents up to which measuring them one by one is as fast as finding them in the graph.
 const fewGathered = 256
 
-// few returns how many documents of a route may be measured without the graph if no walk is to search them.
-func (n *nearPlan) few(r *route, most int) int {
-	if r.gathers() && n.index.HNSW.Quant == 0 {
+// few returns how many documents of an access path may be measured without the graph if no walk is to search them.
+func (n *nearPlan) few(a *access, most int) int {
+	if a.gathers() && n.index.HNSW.Quant == 0 {
 		return min(most, fewGathered)
 	}
 	return most
@@ -64,10 +64,10 @@ func (n *nearPlan) few(r *route, most int) int {
 
 // more reports whether more rows with a vector pass than a walk may measure. If so, share is about the share of all
 // documents that pass. If not, all rows that pass are in f.search.passed.
-func (n *nearPlan) more(f *frame, t Table, r *route) (share float64, more bool) {
-	if r.gathers() {
-		ids, _ := f.search.filter.among(f, r)
-		share, more = n.sample(f, t, r.test, len(ids), func(i int) int64 { return ids[i] })
+func (n *nearPlan) more(f *frame, t Table, a *access) (share float64, more bool) {
+	if a.gathers() {
+		ids, _ := f.search.filter.among(f, a)
+		share, more = n.sample(f, t, a.test, len(ids), func(i int) int64 { return ids[i] })
 	} else {
 		g := t.Vectors(n.column.name)
 		share, more = n.sample(f, t, f.walk.picker.scan.test, g.Nodes(), g.Document)
@@ -154,7 +154,7 @@ func (n *nearPlan) count(f *frame, t Table) (share float64, more bool) {
 	if len(s.passed) <= s.near.most || f.err != nil {
 		return 0, false
 	}
-	return float64(w.matched) / float64(w.tested) * float64(w.route.reach(f, t)) / float64(t.Len()), true
+	return float64(w.matched) / float64(w.tested) * float64(w.access.reach(f, t)) / float64(t.Len()), true
 }
 
 // keepPassed is the sink of a count.
@@ -177,18 +177,18 @@ func (n *nearPlan) measurePassed(f *frame, t Table, k int) error {
 		f.doc = t.Get(id)
 		n.keepScored(f)
 	}
-	s.near.way, s.near.route, s.near.tested, s.near.measured = byFew, f.walk.route, s.near.counted, len(s.passed)
+	s.near.way, s.near.access, s.near.tested, s.near.measured = byFew, f.walk.access, s.near.counted, len(s.passed)
 	s.hits = s.top.Append(s.hits[:0])
 	s.near.hits = len(s.hits)
 	return nil
 }
 
-// among searches the graph among the documents on a route. It returns false if that would take longer than a walk.
-func (n *nearPlan) among(f *frame, t Table, r *route, k, ef int) (bool, error) {
+// among searches the graph among the documents on an access path. It returns false if that would take longer than a walk.
+func (n *nearPlan) among(f *frame, t Table, a *access, k, ef int) (bool, error) {
 	s := &f.search
 	g, q := t.Vectors(n.column.name), f.operands[n.vector].value.Floats(nil)
-	ids, accept := s.filter.among(f, r)
-	whole := r.whole && f.live(t) == t.Len()
+	ids, accept := s.filter.among(f, a)
+	whole := a.whole && f.live(t) == t.Len()
 	if err := f.take(); err != nil {
 		return false, err
 	}
@@ -210,7 +210,7 @@ func (n *nearPlan) among(f *frame, t Table, r *route, k, ef int) (bool, error) {
 		return false, f.take()
 	}
 	s.near.way, s.near.filter, s.near.hits = byMembers, s.filter, len(s.hits)
-	s.near.filter.route = r
+	s.near.filter.access = a
 	return true, f.take()
 }
 

@@ -12,11 +12,11 @@ import (
 // picker finds a statement's rows: one page, in its order, of those for which its terms hold.
 type picker struct {
 	terms  []term
-	scan   route
-	routes []route // the other routes, which narrow the rows
-	walked []route // for an order on one sorted index: a walk of that index; else none
-	byID   bool    // the order is by ascending id, the default
-	downID bool    // the order is by descending id
+	scan   access
+	paths  []access // the other access paths, which narrow the rows
+	walked []access // for an order on one sorted index: a walk of that index; else none
+	byID   bool     // the order is by ascending id, the default
+	downID bool     // the order is by descending id
 	keys   []orderKey
 	limit  *bound
 	offset *bound
@@ -38,8 +38,8 @@ func (c *compiler) picker(where syntax.Expr, order []syntax.OrderKey, limit, off
 		return nil, err
 	}
 	p.terms = append(p.terms, further...)
-	p.scan = route{kind: byScan, rest: remaining(p.terms), whole: len(p.terms) == 0}
-	p.routes = routes(c.schema, p.terms, p.scan.rest)
+	p.scan = access{kind: byScan, rest: remaining(p.terms), whole: len(p.terms) == 0}
+	p.paths = accessPaths(c.schema, p.terms, p.scan.rest)
 	if err := c.order(p, order); err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (c *compiler) order(p *picker, order []syntax.OrderKey) error {
 	p.byID, p.downID = key.column.id && !key.desc, key.column.id && key.desc
 	if kind := indexOn(c.schema, key.column.name); !key.column.id && kind.Ordered() && key.collate == key.column.collate {
 		ranged := rangedOn(p.terms, key.column)
-		p.walked = []route{{
+		p.walked = []access{{
 			kind: byOrder, on: key.column, index: kind, probes: ranged,
 			rest: remaining(p.terms, ranged...), desc: key.desc,
 		}}
@@ -125,7 +125,7 @@ func (b *bound) value(f *frame, otherwise int) (int, error) {
 type walk struct {
 	picker  *picker
 	table   Table
-	route   *route
+	access  *access
 	test    testFunc
 	last    int64 // the highest id of a range of ids
 	sink    func(f *frame) bool
@@ -195,12 +195,12 @@ func (p *picker) count(f *frame, t Table) (int, error) {
 		return 0, f.take()
 	}
 	if len(p.terms) == 0 {
-		w.route, w.matched = &p.scan, live
+		w.access, w.matched = &p.scan, live
 		return live, nil
 	}
-	for i := range p.routes {
-		if r := &p.routes[i]; r.kind == byRange && r.rest == nil && live == t.Len() {
-			w.route, w.matched = r, r.reach(f, t)
+	for i := range p.paths {
+		if a := &p.paths[i]; a.kind == byRange && a.rest == nil && live == t.Len() {
+			w.access, w.matched = a, a.reach(f, t)
 			return w.matched, f.take()
 		}
 	}

@@ -16,7 +16,7 @@ const (
 	maxWindowRows = 128
 )
 
-// choose picks the route that is likely to visit the fewest documents until need rows are found.
+// choose picks the access path that is likely to visit the fewest documents until need rows are found.
 func (p *picker) choose(f *frame, t Table, need int) {
 	w := &f.walk
 	w.sorts = !p.byID && !p.downID
@@ -24,15 +24,15 @@ func (p *picker) choose(f *frame, t Table, need int) {
 	// A scan of a range of ids is a scan of fewer documents.
 	base, across := &p.scan, total
 	matching := total
-	var narrow *route
-	for i := range p.routes {
-		r := &p.routes[i]
-		n := r.reach(f, t)
-		if r.kind == byID {
-			base, across = r, n
+	var narrow *access
+	for i := range p.paths {
+		a := &p.paths[i]
+		n := a.reach(f, t)
+		if a.kind == byID {
+			base, across = a, n
 		}
 		if narrow == nil || n < matching {
-			narrow, matching = r, n
+			narrow, matching = a, n
 		}
 		if matching <= 1 {
 			break
@@ -59,16 +59,16 @@ func (p *picker) choose(f *frame, t Table, need int) {
 		}
 	}
 	for i := range p.walked {
-		r := &p.walked[i]
-		if c := indexedRow * expected(r.reach(f, t)); c < cost {
-			best, cost, w.sorts = r, c, false
+		a := &p.walked[i]
+		if c := indexedRow * expected(a.reach(f, t)); c < cost {
+			best, cost, w.sorts = a, c, false
 		}
 	}
 	// An order by id from the top walks a scan or a range of ids downward and sorts what an index found.
 	if p.downID && best.kind != byScan && best.kind != byID {
 		w.sorts = true
 	}
-	w.route, w.test = best, best.test
+	w.access, w.test = best, best.test
 }
 
 // sortCost returns the cost of sorting the first need of n documents: a comparison for each, and sorting those that
@@ -78,14 +78,14 @@ func sortCost(n, need int) float64 {
 	return float64(n) + few*math.Log2(few+1)
 }
 
-// travel walks the route chosen, calling visitDocument for each document on it.
+// travel walks the access path chosen, calling visitDocument for each document on it.
 func (f *frame) travel() {
 	w := &f.walk
-	r, t := w.route, w.table
+	a, t := w.access, w.table
 	if f.err != nil {
-		return // the index of the route was not built in time
+		return // the index of the access path was not built in time
 	}
-	switch r.kind {
+	switch a.kind {
 	case byScan:
 		if w.picker.downID && !w.sorts {
 			f.descend(1, math.MaxInt64)
@@ -93,36 +93,36 @@ func (f *frame) travel() {
 		}
 		t.Ascend(1, f.onDocument)
 	case byID:
-		f.travelIDs(r)
+		f.travelIDs(a)
 	case byIDs:
-		for _, id := range f.operands[r.probes[0].operand].ints {
+		for _, id := range f.operands[a.probes[0].operand].ints {
 			if id > 0 && !f.visitID(id) {
 				return
 			}
 		}
 	case byHash:
-		o, x := &f.operands[r.probes[0].operand], t.Hash(r.on.name)
-		if !r.probes[0].member {
+		o, x := &f.operands[a.probes[0].operand], t.Hash(a.on.name)
+		if !a.probes[0].member {
 			if !o.null {
 				x.Ascend(doc.Hash(o.value), f.onWalkID)
 			}
 			return
 		}
-		f.gather(r)
+		f.gather(a)
 		f.visitGathered()
 	case byRange:
-		f.gather(r)
+		f.gather(a)
 		f.visitGathered()
 	case byOrder:
-		if lo, hi, none := r.bounds(f); !none {
-			t.Sorted(r.on.name).Range(lo, hi, r.desc, f.onWalkID)
+		if lo, hi, none := a.bounds(f); !none {
+			t.Sorted(a.on.name).Range(lo, hi, a.desc, f.onWalkID)
 		}
 	}
 }
 
 // travelIDs walks a range of ids.
-func (f *frame) travelIDs(r *route) {
-	first, last := r.idRange(f)
+func (f *frame) travelIDs(a *access) {
+	first, last := a.idRange(f)
 	switch {
 	case first > last:
 	case first == last:
@@ -140,11 +140,11 @@ func (f *frame) visitRanged(d doc.Document) bool {
 	return d.ID() <= f.walk.last && f.visitDocument(d)
 }
 
-// gatherRange collects the ids that an index holds between a route's bounds, or under its members.
-func (f *frame) gatherRange(r *route) {
-	x := f.walk.table.Sorted(r.on.name)
-	if len(r.probes) == 1 && r.probes[0].member {
-		for _, v := range f.operands[r.probes[0].operand].values {
+// gatherRange collects the ids that an index holds between an access path's bounds, or under its members.
+func (f *frame) gatherRange(a *access) {
+	x := f.walk.table.Sorted(a.on.name)
+	if len(a.probes) == 1 && a.probes[0].member {
+		for _, v := range f.operands[a.probes[0].operand].values {
 			at := index.Bound{Value: v, Inclusive: true}
 			if f.walk.ids = x.AppendIDs(f.walk.ids, at, at); !f.goesOn() {
 				return
@@ -152,7 +152,7 @@ func (f *frame) gatherRange(r *route) {
 		}
 		return
 	}
-	if lo, hi, none := r.bounds(f); !none {
+	if lo, hi, none := a.bounds(f); !none {
 		f.walk.ids = x.AppendIDs(f.walk.ids, lo, hi)
 	}
 }

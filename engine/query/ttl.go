@@ -7,24 +7,24 @@ import (
 	"fenec/engine/query/syntax"
 )
 
-// excludeExpired adds to the tests of a picker's routes that the row has not expired, if the collection has a ttl.
+// excludeExpired adds to the tests of a picker's access paths that the row has not expired, if the collection has a ttl.
 func (p *picker) excludeExpired(s *doc.Schema) {
 	ttl := s.TTL()
-	each := func(r *route) {
-		r.test = r.rest
+	each := func(a *access) {
+		a.test = a.rest
 		if ttl == nil {
 			return
 		}
 		alive := func(f *frame) truth { return truthOf(!ttl.Gone(f.doc, f.now)) }
-		if r.rest == nil {
-			r.test = alive
+		if a.rest == nil {
+			a.test = alive
 		} else {
-			r.test = everyOf([]testFunc{alive, r.rest})
+			a.test = everyOf([]testFunc{alive, a.rest})
 		}
 	}
 	each(&p.scan)
-	for i := range p.routes {
-		each(&p.routes[i])
+	for i := range p.paths {
+		each(&p.paths[i])
 	}
 	for i := range p.walked {
 		each(&p.walked[i])

@@ -9,21 +9,21 @@ import (
 	"fenec/engine/index"
 )
 
-// routeKind is a method of finding the rows of a statement.
-type routeKind uint8
+// accessKind is a method of finding the rows of a statement.
+type accessKind uint8
 
 const (
-	byScan  routeKind = iota // every document by id
-	byID                     // the documents whose id lies in a range
-	byIDs                    // the documents of some ids
-	byHash                   // those an index holds under the hash of one or more values
-	byRange                  // those whose value lies between two bounds of a sorted index
-	byOrder                  // as byRange, walked in the order asked for
+	byScan  accessKind = iota // every document by id
+	byID                      // the documents whose id lies in a range
+	byIDs                     // the documents of some ids
+	byHash                    // those an index holds under the hash of one or more values
+	byRange                   // those whose value lies between two bounds of a sorted index
+	byOrder                   // as byRange, walked in the order asked for
 )
 
-// route is one method of finding a superset of the rows that pass the terms.
-type route struct {
-	kind   routeKind
+// access is an access path: one method of finding a superset of the rows that pass the terms.
+type access struct {
+	kind   accessKind
 	on     *column // of the index; nil for a scan
 	index  doc.IndexKind
 	probes []*probe // the terms that narrow it
@@ -33,23 +33,23 @@ type route struct {
 	whole  bool     // each document on it passes the terms, except one whose value only shares the hash
 }
 
-// maxRoutes bounds the routes that a statement chooses from. Each is compiled with its remaining terms, so thousands of
+// maxPaths bounds the access paths that a statement chooses from. Each is compiled with its remaining terms, so thousands of
 // terms would take quadratic time and memory.
-const maxRoutes = 32
+const maxPaths = 32
 
-// routes returns the first maxRoutes routes by an index or the id to rows that pass the terms. all tests every term.
-func routes(s *doc.Schema, terms []term, all testFunc) []route {
-	var out []route
-	var ranged []*column // columns whose route covers all their range terms
-	add := func(r route) {
-		if r.rest == nil {
-			r.rest = remaining(terms, r.probes...)
+// accessPaths returns the first maxPaths access paths by an index or the id to rows that pass the terms. all tests every term.
+func accessPaths(s *doc.Schema, terms []term, all testFunc) []access {
+	var out []access
+	var ranged []*column // columns whose access path covers all their range terms
+	add := func(a access) {
+		if a.rest == nil {
+			a.rest = remaining(terms, a.probes...)
 		}
-		r.whole = r.kind == byHash && len(terms) == 1 || r.kind == byRange && r.rest == nil
-		out = append(out, r)
+		a.whole = a.kind == byHash && len(terms) == 1 || a.kind == byRange && a.rest == nil
+		out = append(out, a)
 	}
 	for _, t := range terms {
-		if len(out) == maxRoutes {
+		if len(out) == maxPaths {
 			break
 		}
 		p := t.probe
@@ -63,17 +63,17 @@ func routes(s *doc.Schema, terms []term, all testFunc) []route {
 		switch {
 		case kind.Ordered() && p.column.collate != indexOrder(s, p.column):
 		case p.column.id && p.member:
-			add(route{kind: byIDs, on: p.column, probes: []*probe{p}})
+			add(access{kind: byIDs, on: p.column, probes: []*probe{p}})
 		case (p.column.id || kind.Ordered()) && p.ranged():
 			if !slices.ContainsFunc(ranged, p.column.like) {
 				ranged = append(ranged, p.column)
-				add(route{kind: way, on: p.column, index: kind, probes: rangedOn(terms, p.column)})
+				add(access{kind: way, on: p.column, index: kind, probes: rangedOn(terms, p.column)})
 			}
 		case kind.Ordered() && p.member:
-			add(route{kind: byRange, on: p.column, index: kind, probes: []*probe{p}})
+			add(access{kind: byRange, on: p.column, index: kind, probes: []*probe{p}})
 		case (kind == doc.IndexHash || kind == doc.IndexUnique) && (p.member || p.rel == equal):
 			// Two values may share a hash, so the term is still tested.
-			add(route{kind: byHash, on: p.column, index: kind, probes: []*probe{p}, rest: all})
+			add(access{kind: byHash, on: p.column, index: kind, probes: []*probe{p}, rest: all})
 		}
 	}
 	return out
@@ -133,10 +133,10 @@ func indexName(s *doc.Schema, name string) string {
 	return indexOn(s, name).String()
 }
 
-// idRange returns the range of ids that pass a byID route's probes. It is empty if first > last.
-func (r *route) idRange(f *frame) (first, last int64) {
+// idRange returns the range of ids that pass a byID access path's probes. It is empty if first > last.
+func (a *access) idRange(f *frame) (first, last int64) {
 	first, last = 1, math.MaxInt64
-	for _, p := range r.probes {
+	for _, p := range a.probes {
 		o := &f.operands[p.operand]
 		if o.null {
 			return 1, 0
@@ -146,37 +146,37 @@ func (r *route) idRange(f *frame) (first, last int64) {
 	return first, last
 }
 
-// bounds returns the tightest of a byRange or byOrder route's probes.
-func (r *route) bounds(f *frame) (lo, hi index.Bound, none bool) {
+// bounds returns the tightest of a byRange or byOrder access path's probes.
+func (a *access) bounds(f *frame) (lo, hi index.Bound, none bool) {
 	lo, hi = index.Bound{Unbounded: true}, index.Bound{Unbounded: true}
-	for _, p := range r.probes {
+	for _, p := range a.probes {
 		l, h, null := p.bounds(f)
 		if null {
 			return lo, hi, true
 		}
-		lo, hi = higher(r.on.collate, lo, l), lower(r.on.collate, hi, h)
+		lo, hi = higher(a.on.collate, lo, l), lower(a.on.collate, hi, h)
 	}
-	return lo, hi, hollow(r.on.collate, lo, hi)
+	return lo, hi, hollow(a.on.collate, lo, hi)
 }
 
-// reach counts the documents the route visits when it is walked to its end. It builds the route's index if needed;
+// reach counts the documents the access path visits when it is walked to its end. It builds the access path's index if needed;
 // the frame has an error if there was no time for that.
-func (r *route) reach(f *frame, t Table) int {
-	if r.index != 0 && !f.ready(t, r.on.name) {
+func (a *access) reach(f *frame, t Table) int {
+	if a.index != 0 && !f.ready(t, a.on.name) {
 		return t.Len()
 	}
-	switch r.kind {
+	switch a.kind {
 	case byID:
-		first, last := r.idRange(f)
+		first, last := a.idRange(f)
 		if first > last {
 			return 0
 		}
 		return int(min(uint64(t.Len()), uint64(last-first)+1))
 	case byIDs:
-		return len(f.operands[r.probes[0].operand].ints)
+		return len(f.operands[a.probes[0].operand].ints)
 	case byHash:
-		o, x := &f.operands[r.probes[0].operand], t.Hash(r.on.name)
-		if !r.probes[0].member {
+		o, x := &f.operands[a.probes[0].operand], t.Hash(a.on.name)
+		if !a.probes[0].member {
 			if o.null {
 				return 0
 			}
@@ -188,16 +188,16 @@ func (r *route) reach(f *frame, t Table) int {
 		}
 		return n
 	case byRange, byOrder:
-		x := t.Sorted(r.on.name)
-		if len(r.probes) == 1 && r.probes[0].member {
+		x := t.Sorted(a.on.name)
+		if len(a.probes) == 1 && a.probes[0].member {
 			n := 0
-			for _, v := range f.operands[r.probes[0].operand].values {
+			for _, v := range f.operands[a.probes[0].operand].values {
 				at := index.Bound{Value: v, Inclusive: true}
 				n += x.Count(at, at)
 			}
 			return n
 		}
-		lo, hi, none := r.bounds(f)
+		lo, hi, none := a.bounds(f)
 		switch {
 		case none:
 			return 0
