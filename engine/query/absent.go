@@ -58,7 +58,7 @@ func (a *absence) ready(f *frame, t Table) error {
 // 0 if the counter assigns it. Two such documents are a conflict, as it is ambiguous which one to change.
 func (a *absence) taken(f *frame, t Table, id int64, pos syntax.Pos) (by int64, err error) {
 	what := "id"
-	if id != 0 && f.holds(t, id) {
+	if id != 0 && f.exists(t, id) {
 		by = id
 	}
 	for _, col := range a.unique {

@@ -182,16 +182,16 @@ func (f *frame) fits() bool {
 
 // memory returns what a run holds: the capacity of all buffers that may be large.
 func (f *frame) memory() int64 {
-	n := f.extra + bytesOf(f.out) + bytesOf(f.arena) + bytesOf(f.fold) + f.pattern.holds() + bytesOf(f.record) + bytesOf(f.picked)
-	n += bytesOf(f.walk.ids) + bytesOf(f.walk.docs) + f.sorter.holds() + f.search.holds()
+	n := f.extra + bytesOf(f.out) + bytesOf(f.arena) + bytesOf(f.fold) + f.pattern.bytes() + bytesOf(f.record) + bytesOf(f.picked)
+	n += bytesOf(f.walk.ids) + bytesOf(f.walk.docs) + f.sorter.bytes() + f.search.bytes()
 	for i := range f.operands {
-		n += f.operands[i].holds()
+		n += f.operands[i].bytes()
 	}
 	for i := range f.levels {
-		n += f.levels[i].sorter.holds()
+		n += f.levels[i].sorter.bytes()
 	}
 	if f.group.making != nil {
-		n += f.group.making.holds()
+		n += f.group.making.bytes()
 	}
 	return n
 }
@@ -214,18 +214,18 @@ const fewItems = 1024
 // filled reports whether the next item makes a long list grow, so that it has to be counted again.
 func filled[T any](s []T) bool { return len(s) == cap(s) && len(s) >= fewItems }
 
-func (o *operand) holds() int64 {
-	return bytesOf(o.values) + bytesOf(o.ints) + bytesOf(o.key) + o.pattern.holds()
+func (o *operand) bytes() int64 {
+	return bytesOf(o.values) + bytesOf(o.ints) + bytesOf(o.key) + o.pattern.bytes()
 }
 
-func (p *pattern) holds() int64 { return bytesOf(p.folded) + bytesOf(p.ends) }
+func (p *pattern) bytes() int64 { return bytesOf(p.folded) + bytesOf(p.ends) }
 
-func (s *searchRun) holds() int64 {
+func (s *searchRun) bytes() int64 {
 	r := &s.filter.members
 	return bytesOf(s.hits) + bytesOf(s.other) + bytesOf(s.byID) + bytesOf(s.floats) + bytesOf(r.bits) + bytesOf(r.sorted)
 }
 
-func (s *sorter) holds() int64 { return bytesOf(s.docs) + bytesOf(s.texts) + bytesOf(s.entries) }
+func (s *sorter) bytes() int64 { return bytesOf(s.docs) + bytesOf(s.texts) + bytesOf(s.entries) }
 
 const (
 	hitBytes  = int64(unsafe.Sizeof(index.Hit{}))

@@ -28,7 +28,7 @@ func newDistinctTally(c *column, grown *bool) *distinctTally {
 	return &distinctTally{column: c, plain: c.plain(), table: make([]distinctSlot, firstSlots), grown: grown}
 }
 
-func (t *distinctTally) holds() int64 { return bytesOf(t.counts) + bytesOf(t.table) }
+func (t *distinctTally) bytes() int64 { return bytesOf(t.counts) + bytesOf(t.table) }
 
 func (t *distinctTally) open() { t.counts = append(t.counts, 0) }
 

@@ -33,7 +33,7 @@ type wholeBest struct {
 	known bool
 }
 
-func (t *wholeTally) holds() int64 { return bytesOf(t.best) }
+func (t *wholeTally) bytes() int64 { return bytesOf(t.best) }
 
 func (t *wholeTally) open() {
 	t.best = append(t.best, wholeBest{})
@@ -78,7 +78,7 @@ type floatBest struct {
 	known bool
 }
 
-func (t *floatExtremeTally) holds() int64 { return bytesOf(t.best) }
+func (t *floatExtremeTally) bytes() int64 { return bytesOf(t.best) }
 
 func (t *floatExtremeTally) open() {
 	t.best = append(t.best, floatBest{})
@@ -114,7 +114,7 @@ type extremeTally struct {
 	key    []byte    // scratch: the key of a row
 }
 
-func (t *extremeTally) holds() int64 { return bytesOf(t.best) + bytesOf(t.keys) + t.keyed }
+func (t *extremeTally) bytes() int64 { return bytesOf(t.best) + bytesOf(t.keys) + t.keyed }
 
 func (t *extremeTally) open() {
 	t.best = append(t.best, nil)

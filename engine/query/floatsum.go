@@ -26,7 +26,7 @@ type floatSum struct {
 // exactBits is a precision that holds any sum of floats exactly: from the lowest bit of the least to 2^60 of the greatest.
 const exactBits = 1074 + 1024 + 60
 
-func (t *floatTally) holds() int64 { return bytesOf(t.sums) }
+func (t *floatTally) bytes() int64 { return bytesOf(t.sums) }
 
 func (t *floatTally) open() { t.sums = append(t.sums, floatSum{}) }
 

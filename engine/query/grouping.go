@@ -73,11 +73,11 @@ func (s *grouping) add(f *frame) bool {
 	return true
 }
 
-// holds returns how many bytes the groups take.
-func (s *grouping) holds() int64 {
+// bytes returns how many bytes the groups take.
+func (s *grouping) bytes() int64 {
 	n := bytesOf(s.table) + bytesOf(s.raws) + bytesOf(s.keys)
 	for _, t := range s.tallies {
-		n += t.holds()
+		n += t.bytes()
 	}
 	return n
 }

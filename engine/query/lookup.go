@@ -127,7 +127,7 @@ func (c *compiler) level(e *syntax.Lookup) (*level, error) {
 
 // checkName fails if the rows above already have a key with the name of the level.
 func (l *level) checkName(show *projection, name syntax.Name) error {
-	if show.holds(l.name) {
+	if show.has(l.name) {
 		return errorAt(fail.Invalid, name.Pos, "the rows of lookup %s have a key %s already: select them with that one under another name", l.name, l.name)
 	}
 	return nil

@@ -72,8 +72,8 @@ func (p *projection) appendRow(f *frame) {
 	f.out = append(f.out, '}')
 }
 
-// holds reports whether the objects have the key.
-func (p *projection) holds(key string) bool {
+// has reports whether the objects have the key.
+func (p *projection) has(key string) bool {
 	open := openKey(false, key)
 	for i := range p.items {
 		if bytes.Equal(p.items[i].key[1:], open[1:]) {

@@ -168,7 +168,7 @@ func (p *putPlan) store(f *frame, w Writer, t Table, id int64, pos syntax.Pos) e
 		if id = w.NextID(p.collection); id == 0 {
 			return errorAt(fail.Conflict, pos, "%s has no ids left", p.collection)
 		}
-	case p.insert && f.holds(t, id):
+	case p.insert && f.exists(t, id):
 		return errorAt(fail.Conflict, pos, "%s holds a document of id %d already", p.collection, id)
 	default:
 		w.TakeID(p.collection, id)

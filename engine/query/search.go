@@ -68,7 +68,7 @@ func (c *compiler) search(g *getPlan, st *syntax.Get) (*searchPlan, error) {
 		return nil, nil
 	}
 	s := &searchPlan{pick: g.pick, show: g.show, word: "match"}
-	if g.show.holds(scoreKey) {
+	if g.show.has(scoreKey) {
 		return nil, errorAt(fail.Invalid, st.Collection.Pos, "the rows have a key %s already, which is that of their scores: select them with it under another name", scoreKey)
 	}
 	var err error

@@ -12,7 +12,7 @@ type tally interface {
 	open() // adds a group
 	add(group int, d doc.Document)
 	value(group int) (v doc.Value, fits bool)
-	holds() int64 // bytes
+	bytes() int64 // bytes
 }
 
 // tally returns an empty tally for the aggregate. The tally sets grown when it takes much more memory though no group was
@@ -36,7 +36,7 @@ func (a *aggregate) tally(grown *bool) tally {
 // rowTally counts rows.
 type rowTally struct{ counts []int64 }
 
-func (t *rowTally) holds() int64                  { return bytesOf(t.counts) }
+func (t *rowTally) bytes() int64                  { return bytesOf(t.counts) }
 func (t *rowTally) open()                         { t.counts = append(t.counts, 0) }
 func (t *rowTally) add(group int, _ doc.Document) { t.counts[group]++ }
 func (t *rowTally) value(group int) (doc.Value, bool) {
@@ -49,7 +49,7 @@ type countTally struct {
 	counts []int64
 }
 
-func (t *countTally) holds() int64 { return bytesOf(t.counts) }
+func (t *countTally) bytes() int64 { return bytesOf(t.counts) }
 
 func (t *countTally) open() { t.counts = append(t.counts, 0) }
 
@@ -76,7 +76,7 @@ type intSum struct {
 	lo uint64
 }
 
-func (t *intTally) holds() int64 { return bytesOf(t.sums) }
+func (t *intTally) bytes() int64 { return bytesOf(t.sums) }
 
 func (t *intTally) open() { t.sums = append(t.sums, intSum{}) }
 

@@ -46,8 +46,8 @@ func (f *frame) live(t Table) int {
 	return t.Len() - t.Sorted(ttl.Name).Count(f.expiredBounds(ttl))
 }
 
-// holds reports whether t has a document of that id that has not expired.
-func (f *frame) holds(t Table, id int64) bool {
+// exists reports whether t has a document of that id that has not expired.
+func (f *frame) exists(t Table, id int64) bool {
 	d := t.Get(id)
 	if d == nil {
 		return false
