@@ -133,8 +133,8 @@ func (g *guests) insert(rows []guest, absent bool, change func(*guest)) (written
 func (g *guests) distinct(touched map[int]bool) bool {
 	for _, id := range slices.Sorted(maps.Keys(touched)) {
 		for other, r := range g.rows {
-			row, there := g.rows[id]
-			if !there || id == other || !(row.k != "" && row.k == r.k || row.p != "" && row.p == r.p) {
+			row, found := g.rows[id]
+			if !found || id == other || !(row.k != "" && row.k == r.k || row.p != "" && row.p == r.p) {
 				continue
 			}
 			switch {

@@ -335,7 +335,7 @@ func (c *compaction) swap() error {
 	// What died during the compaction is left for the next one: the bytes of the blocks less the growth of what is live.
 	died := c.landed - (db.space.live - c.imaged)
 	db.space.rest = max(0, db.deadLocked(db.space.file)-died)
-	db.recheckDead()
+	db.recheckDue()
 	if db.opts.Feed != nil {
 		db.opts.Feed.Rewritten(c.memory.segments[c.blocked:])
 	}

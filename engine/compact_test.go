@@ -156,7 +156,7 @@ func TestFreezeRefusesWritesAndSaysTheChange(t *testing.T) {
 	db := small(t)
 	seq, err := db.Freeze()
 	if err != nil || seq != db.Stats().Seq {
-		t.Fatalf("freeze answered change %d and %v, the database stands at %d", seq, err, db.Stats().Seq)
+		t.Fatalf("freeze answered change %d and %v, the database is at %d", seq, err, db.Stats().Seq)
 	}
 	for _, text := range []string{`put c {n: 5}`, `compact`, `create index on c (tag) @hash`} {
 		_, err := exec(db, text)

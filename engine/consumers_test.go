@@ -26,7 +26,7 @@ func TestConsumersAreRowsOfTheirOwn(t *testing.T) {
 	setConsumer(t, db, "a", 0)
 	setConsumer(t, db, "b", 2)
 	if seq, _ := db.Position(); seq != 5 { // the collections, and three rows
-		t.Errorf("the database stands at %d", seq)
+		t.Errorf("the database is at %d", seq)
 	}
 	mustExec(t, db, "compact")
 	after := fs.Crash()

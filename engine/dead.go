@@ -69,9 +69,9 @@ func (db *DB) dueLocked() bool {
 	return dead > leastDead && float64(dead) > db.opts.CompactAt*float64(s.file)
 }
 
-// watchDead calls Options.Due if a compact has become due. It is called after each block and nearly always only compares
+// checkDue calls Options.Due if a compact has become due. It is called after each block and nearly always only compares
 // two numbers. It needs the exclusive lock.
-func (db *DB) watchDead() {
+func (db *DB) checkDue() {
 	s := &db.space
 	if s.file-s.live >= s.recheckAt && db.recheckLocked() {
 		db.opts.Due()
@@ -89,10 +89,10 @@ func (db *DB) recheckLocked() bool {
 	return false
 }
 
-// recheckDead calls Options.Due if a compact is due, after whatever prevented one has ended. It needs the exclusive lock.
-func (db *DB) recheckDead() {
+// recheckDue calls Options.Due if a compact is due, after whatever prevented one has ended. It needs the exclusive lock.
+func (db *DB) recheckDue() {
 	if db.opts.CompactAt > 0 {
 		db.space.recheckAt = 0
-		db.watchDead()
+		db.checkDue()
 	}
 }

@@ -285,8 +285,8 @@ func (db *DB) Freeze() (seq uint64, err error) {
 	return seq, nil
 }
 
-// Hold is Freeze for a database that was frozen when it was closed and has just been opened again.
-func (db *DB) Hold() {
+// Refreeze is Freeze for a database that was frozen when it was closed and has just been opened again.
+func (db *DB) Refreeze() {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.frozen = !db.closed
@@ -297,7 +297,7 @@ func (db *DB) Thaw() {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.frozen = false
-	db.recheckDead()
+	db.recheckDue()
 	db.watches.mu.Lock()
 	defer db.watches.mu.Unlock()
 	db.watches.notifyAll(db.opts.Clock(), false)

@@ -61,9 +61,9 @@ func positionOf(db *DB) (p position) {
 	return p
 }
 
-func wantStanding(t *testing.T, db *DB, what string, p position, want Standing) {
+func wantRelation(t *testing.T, db *DB, what string, p position, want Relation) {
 	t.Helper()
-	if got, err := db.Stands(p.seq, []byte(p.history)); got != want || err != nil {
+	if got, err := db.Relation(p.seq, []byte(p.history)); got != want || err != nil {
 		t.Errorf("%s, change %d of %s: standing %d, %v, want %d", what, p.seq, p.history, got, err, want)
 	}
 }
@@ -144,9 +144,9 @@ func TestAHistoryIsWhatOneOpenOfTheFileWrote(t *testing.T) {
 			c.leave(t, fs, db)
 			db = reopen(t, Options{FS: fs})
 			end := position{was.seq - c.lost, was.history}
-			wantStanding(t, db, "the last one there is", end, Holds)
-			wantStanding(t, db, "one that reads may have shown", position{was.seq + 1, was.history}, Apart)
-			wantStanding(t, db, "one that is gone", position{was.seq - c.lost + 1, was.history}, Apart)
+			wantRelation(t, db, "the last one there is", end, Included)
+			wantRelation(t, db, "one that reads may have shown", position{was.seq + 1, was.history}, Diverged)
+			wantRelation(t, db, "one that is gone", position{was.seq - c.lost + 1, was.history}, Diverged)
 			now := positionOf(db)
 			if now.seq != end.seq || (now.history != was.history) != c.now {
 				t.Errorf("opened it is at %v, and was left at %v", now, was)
@@ -156,9 +156,9 @@ func TestAHistoryIsWhatOneOpenOfTheFileWrote(t *testing.T) {
 			if c.now && wrote.history != now.history || wrote.history == was.history || wrote.history[:2] != "2-" || wrote.history[2:18] != was.history[2:18] {
 				t.Errorf("what it writes is of %s, it was at %v as it was opened and at %v as it was left", wrote.history, now, was)
 			}
-			wantStanding(t, db, "the next one", position{wrote.seq + 1, wrote.history}, Before)
-			wantStanding(t, db, "the last one there was", end, Holds)
-			wantStanding(t, db, "the first one since, of the history before", position{wrote.seq, was.history}, Apart)
+			wantRelation(t, db, "the next one", position{wrote.seq + 1, wrote.history}, Ahead)
+			wantRelation(t, db, "the last one there was", end, Included)
+			wantRelation(t, db, "the first one since, of the history before", position{wrote.seq, was.history}, Diverged)
 			for seq, want := range map[uint64]string{end.seq: was.history, wrote.seq: wrote.history} {
 				if got := db.HistoryAt(seq); got != want {
 					t.Errorf("change %d is of %s, want %s", seq, got, want)
@@ -169,7 +169,7 @@ func TestAHistoryIsWhatOneOpenOfTheFileWrote(t *testing.T) {
 			if got := positionOf(db); got != wrote {
 				t.Errorf("opened once more it is at %v, want %v", got, wrote)
 			}
-			wantStanding(t, db, "the last one there was", end, Holds)
+			wantRelation(t, db, "the last one there was", end, Included)
 		})
 	}
 }
@@ -188,16 +188,16 @@ func TestTwoCopiesOfAFileNeverShareANameForWhatTheyWrite(t *testing.T) {
 			res := mustExec(t, db, `put c {n: 10}`)
 			ends = append(ends, position{res.Seq, res.History})
 			if p := positionOf(db); p != ends[len(ends)-1] {
-				t.Errorf("a write is answered %v, and stands at %v", ends, p)
+				t.Errorf("a write is answered %v, and is at %v", ends, p)
 			}
 		}
 		if ends[0] == ends[1] {
 			t.Errorf("both have written %v", ends[0])
 		}
-		wantStanding(t, one, "of the other", ends[1], Apart)
-		wantStanding(t, other, "of the other", ends[0], Apart)
-		wantStanding(t, one, "of both", position{fork.seq, one.HistoryAt(fork.seq)}, Holds)
-		wantStanding(t, other, "of both", position{fork.seq, one.HistoryAt(fork.seq)}, Holds)
+		wantRelation(t, one, "of the other", ends[1], Diverged)
+		wantRelation(t, other, "of the other", ends[0], Diverged)
+		wantRelation(t, one, "of both", position{fork.seq, one.HistoryAt(fork.seq)}, Included)
+		wantRelation(t, other, "of both", position{fork.seq, one.HistoryAt(fork.seq)}, Included)
 	}
 	for _, leave := range []string{"closed in order", "killed"} {
 		t.Run("yesterday's file, "+leave, func(t *testing.T) {
@@ -213,9 +213,9 @@ func TestTwoCopiesOfAFileNeverShareANameForWhatTheyWrite(t *testing.T) {
 			today.Close()
 			putBack(t, fs, file, yesterday)
 			db = reopen(t, Options{FS: fs})
-			wantStanding(t, db, "of today, before a write", lost, Apart)
+			wantRelation(t, db, "of today, before a write", lost, Diverged)
 			mustExec(t, db, `put c {n: 6}`)
-			wantStanding(t, db, "of today", lost, Apart)
+			wantRelation(t, db, "of today", lost, Diverged)
 			if p := positionOf(db); p == lost {
 				t.Errorf("change %v comes twice", p)
 			}
@@ -239,7 +239,7 @@ func TestTwoCopiesOfAFileNeverShareANameForWhatTheyWrite(t *testing.T) {
 			copies = append(copies, copied)
 		}
 		diverge(t, copies[0], copies[1])
-		wantStanding(t, db, "of a copy", positionOf(copies[0]), Apart)
+		wantRelation(t, db, "of a copy", positionOf(copies[0]), Diverged)
 	})
 }
 
@@ -282,9 +282,9 @@ func TestAForkIsOneRecordOnDisk(t *testing.T) {
 		t.Errorf("forked it is at %v, and was at %v", now, was)
 	}
 	db = reopen(t, Options{FS: fs.CrashKeeping(func(int) int { return 0 })})
-	wantStanding(t, db, "after a power loss, what was there before", was, Holds)
-	wantStanding(t, db, "after a power loss, where it forked", now, Holds)
-	wantStanding(t, db, "past it", position{now.seq + 1, now.history}, Apart)
+	wantRelation(t, db, "after a power loss, what was there before", was, Included)
+	wantRelation(t, db, "after a power loss, where it forked", now, Included)
+	wantRelation(t, db, "past it", position{now.seq + 1, now.history}, Diverged)
 }
 
 func TestAForkThatCannotBeWrittenIsNone(t *testing.T) {
@@ -312,13 +312,13 @@ func TestAForkThatCannotBeWrittenIsNone(t *testing.T) {
 		if db.Stats().Failed == nil {
 			t.Error("the database does not say that its storage has failed")
 		}
-		wantStanding(t, db, "what is there", was, Holds)
-		wantStanding(t, db, "what is not", position{was.seq + 1, was.history}, Apart)
+		wantRelation(t, db, "what is there", was, Included)
+		wantRelation(t, db, "what is not", position{was.seq + 1, was.history}, Diverged)
 		db.Close()
 		fs.Hook(nil)
 		db = reopen(t, Options{FS: fs})
 		mustExec(t, db, `put c {n: 3}`)
-		wantStanding(t, db, "what is there", was, Holds)
+		wantRelation(t, db, "what is there", was, Included)
 	}
 }
 
@@ -369,7 +369,7 @@ func TestARewriteKeepsConcurrentForks(t *testing.T) {
 		t.Errorf("opened again it is at %v, want %v", got, want)
 	}
 	for _, p := range append(at, first) {
-		wantStanding(t, db, "what was there", p, Holds)
+		wantRelation(t, db, "what was there", p, Included)
 	}
 	for _, p := range at[:2] {
 		if got := db.HistoryAt(p.seq); got != p.history {
@@ -402,12 +402,12 @@ func TestALineageIsBounded(t *testing.T) {
 			t.Fatalf("%s: %d histories are kept", what, n)
 		}
 		for i, p := range at {
-			got, err := db.Stands(p.seq, []byte(p.history))
-			if err != nil || i >= opens-keptBranches && got != Holds || got == Before {
-				t.Fatalf("%s: %d opens later a position stands %d, %v", what, opens-i, got, err)
+			got, err := db.Relation(p.seq, []byte(p.history))
+			if err != nil || i >= opens-keptBranches && got != Included || got == Ahead {
+				t.Fatalf("%s: %d opens later a position relates as %d, %v", what, opens-i, got, err)
 			}
 		}
-		wantStanding(t, db, what, position{at[0].seq, at[0].history}, Apart)
+		wantRelation(t, db, what, position{at[0].seq, at[0].history}, Diverged)
 	}
 	check("as it is")
 	mustExec(t, db, `compact`)
@@ -468,11 +468,11 @@ func TestWhatIsSavedOfADamagedFileKeepsItsForks(t *testing.T) {
 	}
 	defer db.Close()
 	for i, p := range at {
-		want := Holds
+		want := Included
 		if i > 1 {
-			want = Apart
+			want = Diverged
 		}
-		wantStanding(t, db, fmt.Sprintf("position %d", i), p, want)
+		wantRelation(t, db, fmt.Sprintf("position %d", i), p, want)
 	}
 	if p := positionOf(db); p.history[:2] != "5-" {
 		t.Errorf("what was saved is at %v", p)

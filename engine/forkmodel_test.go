@@ -239,19 +239,19 @@ func (m *forkModel) check(t *rapid.T) {
 	numbers, now := m.numbers(t), positionOf(m.db)
 	failed := m.db.Stats().Failed != nil
 	for p, then := range m.shown {
-		stands, err := m.db.Stands(p.seq, []byte(p.history))
+		relation, err := m.db.Relation(p.seq, []byte(p.history))
 		if err != nil {
 			t.Fatal(err)
 		}
 		same := p.seq <= now.seq && len(numbers) >= len(then.numbers) && slices.Equal(numbers[:len(then.numbers)], then.numbers)
 		toCome := p.history == now.history && p.seq > now.seq && m.db.ours && !failed
 		switch {
-		case stands == Holds && !same:
+		case relation == Included && !same:
 			t.Fatalf("change %d of %s was %v and is held to be %v", p.seq, p.history, then.numbers, numbers)
-		case stands == Before && !toCome:
+		case relation == Ahead && !toCome:
 			t.Fatalf("change %d of %s is said to come, at change %d of %s", p.seq, p.history, now.seq, now.history)
-		case stands != Holds && same && then.made && p.seq > 1:
-			t.Fatalf("change %d of %s is there, and stands %d", p.seq, p.history, stands)
+		case relation != Included && same && then.made && p.seq > 1:
+			t.Fatalf("change %d of %s exists, and relates as %d", p.seq, p.history, relation)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (db *DB) saveGraph(g *derived.Graph) error {
 	db.space.coming -= staged
 	if err == nil {
 		g.Saved()
-		db.watchDead()
+		db.checkDue()
 	}
 	return err
 }

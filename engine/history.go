@@ -15,7 +15,7 @@ import (
 // A change is named by its number and a history. That name must mean one change for ever, whatever happens to the file. So
 // each open of the file writes its own history. The first change of an open begins it (tx.enterHistory), in a separate
 // record that is staged with the block. A history that an earlier open wrote has ended at the end of the file, and
-// DB.Stands recognizes a change past that as lost. This needs no knowledge of the file: be it yesterday's backup, or a copy that is
+// DB.Relation recognizes a change past that as lost. This needs no knowledge of the file: be it yesterday's backup, or a copy that is
 // written elsewhere too, what is written to it from here on has another name. The inode or the times of a file would
 // reveal some of these cases but not a volume that was rolled back, and would have to be kept in another file.
 //
@@ -270,22 +270,22 @@ func errHistory() error {
 	return fail.New(fail.Invalid, "a history is <term>-<id>, a number and 32 hexadecimal digits, as Fenec-History of an answer has it")
 }
 
-// Standing is the relation of a database to a change of a history.
-type Standing int
+// Relation is how a change of a history relates to a database.
+type Relation int
 
 const (
-	// Holds means that the database holds the change.
-	Holds Standing = iota + 1
-	// Before means that the database does not hold the change yet and may come to hold it.
-	Before
-	// Apart means that the database will never hold the change: it is of a branch that was left before that change, or of
+	// Included means that the database holds the change.
+	Included Relation = iota + 1
+	// Ahead means that the database does not hold the change yet and may come to hold it.
+	Ahead
+	// Diverged means that the database will never hold the change: it is of a branch that was left before that change, or of
 	// another lineage.
-	Apart
+	Diverged
 )
 
-// Stands returns the relation of the database to a change of the history `<term>-<id>`, or of its current history if of is
-// empty. It fails with fail.Invalid if of is not a history.
-func (db *DB) Stands(seq uint64, of []byte) (Standing, error) {
+// Relation returns how a change of the history `<term>-<id>`, or of the current history if of is empty, relates to the
+// database. It fails with fail.Invalid if of is not a history.
+func (db *DB) Relation(seq uint64, of []byte) (Relation, error) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	named := len(of) > 0
@@ -295,16 +295,16 @@ func (db *DB) Stands(seq uint64, of []byte) (Standing, error) {
 			return 0, err
 		}
 		if h != db.history {
-			return db.standsApartLocked(seq, h), nil
+			return db.otherRelationLocked(seq, h), nil
 		}
 	}
 	switch {
 	case seq <= db.seq:
-		return Holds, nil
+		return Included, nil
 	case named && (!db.ours || db.failed != nil):
-		return Apart, nil // that history has ended: the next change is of another
+		return Diverged, nil // that history has ended: the next change is of another
 	}
-	return Before, nil
+	return Ahead, nil
 }
 
 // HistoryAt returns the history in which a change that the database holds was made.
@@ -328,8 +328,8 @@ func (db *DB) historyAtLocked(seq uint64) string {
 // follows reports whether forks may come from another copy: a database that accepts writes makes all of its forks.
 func (db *DB) follows() bool { return db.opts.ReadOnly || db.frozen }
 
-// standsApartLocked is Stands for a history other than the current one.
-func (db *DB) standsApartLocked(seq uint64, h history) Standing {
+// otherRelationLocked is Relation for a history other than the current one.
+func (db *DB) otherRelationLocked(seq uint64, h history) Relation {
 	at, found := uint64(0), false
 	for _, b := range db.left {
 		if b.history == h {
@@ -340,9 +340,9 @@ func (db *DB) standsApartLocked(seq uint64, h history) Standing {
 	}
 	switch {
 	case found && seq <= at:
-		return Holds
+		return Included
 	case !found && db.follows() && h.Term > db.history.Term && h.lineage() == db.history.lineage():
-		return Before // a fork that this copy has not received yet
+		return Ahead // a fork that this copy has not received yet
 	}
-	return Apart
+	return Diverged
 }

@@ -35,7 +35,7 @@ func TestAnImageIsTheDatabaseElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got != seq {
-		t.Errorf("the installed image stands at change %d, the one sent at %d", got, seq)
+		t.Errorf("the installed image is at change %d, the one sent at %d", got, seq)
 	}
 	copied := reopen(t, there)
 	wantRows(t, copied, `get c`, `[{"id":2,"n":2,"tag":"b"}]`)

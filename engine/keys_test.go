@@ -43,15 +43,15 @@ func TestKeysAreTheModelOfThemselves(t *testing.T) {
 				seen[n] = true
 			}
 			text := strings.Join(texts, "\n")
-			had, there := keys[key]
-			there = there && now.Sub(had.at) < time.Minute
+			had, found := keys[key]
+			found = found && now.Sub(had.at) < time.Minute
 			answer, kept, err := keyed(db, key, texts...)
 			switch {
-			case there && had.texts != text:
+			case found && had.texts != text:
 				if fail.KindOf(err) != fail.Reused {
 					t.Fatalf("%s under the key of %s: %v", text, had.texts, err)
 				}
-			case there:
+			case found:
 				if err != nil || kept == nil || answer != had.answer {
 					t.Fatalf("%s sent again: %q, %v, want %q", text, answer, err, had.answer)
 				}

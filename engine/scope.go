@@ -14,8 +14,8 @@ import (
 // The zero Scope permits nothing, and a call under it fails. Scopes are comparable: two callers may share what they read (a
 // queue of claims, the events of a live query) only if their scopes are equal.
 //
-// What the owner of a database does with it as a whole takes no scope: Open and Close, Freeze, Thaw, Hold and Fork, Compact
-// and Expire, images, Follow, Sync, and Stats. Nor does a position (Position, Stands, HistoryAt), which is a number that every
+// What the owner of a database does with it as a whole takes no scope: Open and Close, Freeze, Thaw, Refreeze and Fork, Compact
+// and Expire, images, Follow, Sync, and Stats. Nor does a position (Position, Relation, HistoryAt), which is a number that every
 // answer has, nor what only parses a text (Query, Writes, Grows, CheckCondition, CheckHaving), nor in engine/feed the
 // schemas that belong to changes already read.
 type Scope struct {

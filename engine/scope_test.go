@@ -12,8 +12,8 @@ import (
 
 // ownersMethods are the methods of a database that take no scope: they do not read or write content for a caller.
 var ownersMethods = []string{
-	"Close", "Compact", "CompactDue", "Due", "Expire", "Follow", "Fork", "Freeze", "Frozen", "GoOn", "Grows", "HistoryAt", "Hold",
-	"OpenImage", "Position", "Query", "Stands", "Stats", "Sync", "SyncPolicy", "Thaw", "Watch", "Writable", "Writes",
+	"Close", "Compact", "CompactDue", "Due", "Expire", "Follow", "Fork", "Freeze", "Frozen", "GoOn", "Grows", "HistoryAt", "Refreeze",
+	"OpenImage", "Position", "Query", "Relation", "Stats", "Sync", "SyncPolicy", "Thaw", "Watch", "Writable", "Writes",
 }
 
 func TestEveryMethodThatIsNotTheOwnersTakesAScope(t *testing.T) {

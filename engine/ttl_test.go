@@ -102,8 +102,8 @@ func (m *mortal) put(t *rapid.T, verb string, rows ...mortalRow) {
 		if r.id == 0 {
 			r.id = next
 		}
-		old, there := after[r.id]
-		taken = taken || verb == "insert" && there && m.alive(old)
+		old, found := after[r.id]
+		taken = taken || verb == "insert" && found && m.alive(old)
 		next = max(next, r.id+1)
 		after[r.id] = r
 		ids = append(ids, r.id)
@@ -116,9 +116,9 @@ func (m *mortal) put(t *rapid.T, verb string, rows ...mortalRow) {
 func (m *mortal) settle(rows map[int]mortalRow, ids []int) (taken bool) {
 	for _, id := range ids {
 		for other, o := range rows {
-			r, there := rows[id]
+			r, found := rows[id]
 			switch {
-			case !there || other == id || r.u == "" || o.u != r.u:
+			case !found || other == id || r.u == "" || o.u != r.u:
 			case !m.alive(o):
 				delete(rows, other)
 			case !m.alive(r):

@@ -109,7 +109,7 @@ func (x *tx) land() wal.Ticket {
 		Before: db.seq - x.changes, After: db.seq, Ticket: db.last,
 		Segment: x.segment, Start: x.start, Memory: db.memory.segments[x.segment], Schemas: db.version != x.version,
 	})
-	db.watchDead()
+	db.checkDue()
 	return db.last
 }
 
@@ -204,7 +204,7 @@ func (x *tx) Delete(name string, id int64) error {
 		return err
 	}
 	t := x.table(name)
-	if _, there := t.ids.Get(id); !there {
+	if _, found := t.ids.Get(id); !found {
 		return nil
 	}
 	s := &x.db.memory.segments[x.segment]

@@ -157,10 +157,10 @@ func (c *call) findCursor(q *changesQuery) error {
 // cursor belongs to that history.
 func (c *call) checkCursor(since uint64) error {
 	if c.history != nil && !c.named {
-		switch stands, err := c.tenant.db.Stands(since, c.history); {
+		switch relation, err := c.tenant.db.Relation(since, c.history); {
 		case err != nil:
 			return err
-		case stands == engine.Apart:
+		case relation == engine.Diverged:
 			_, history := c.tenant.db.Position()
 			return fail.New(fail.Conflict, "change %d of history %s is not a change of this copy, whose history is %s", since, c.history, history)
 		}

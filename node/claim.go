@@ -11,11 +11,11 @@ import (
 	"fenec/internal/http1"
 )
 
-// maxClaims is how many claims a node holds at a time.
+// maxClaims is how many claims wait in a node at a time.
 const maxClaims = 16384
 
-// holds reports whether the request is held if it would write nothing.
-func (c *call) holds() bool { return c.waits && !c.named && c.wait > 0 }
+// mayWait reports whether the request waits if it would write nothing.
+func (c *call) mayWait() bool { return c.waits && !c.named && c.wait > 0 }
 
 // claimant is the context of a claim. Its Err checks the client's connection at that moment. The engine calls it right before
 // a claim's block lands, so a claim takes nothing for a client that has disconnected.
@@ -44,15 +44,15 @@ func (c *call) sure(run attempt) attempt {
 	}
 }
 
-// hold runs a claim and holds it for as long as it would write nothing.
-func (c *call) hold(waits *engine.Claim, run attempt) (http1.Answer, error) {
+// claim runs a claim and blocks for as long as it would write nothing.
+func (c *call) claim(waits *engine.Claim, run attempt) (http1.Answer, error) {
 	run = c.sure(run)
 	if a, err := run(true); !claim.Retryable(err) {
 		return a, err
 	}
 	if c.node.claims.Add(1) > c.node.maxClaims {
 		c.node.claims.Add(-1)
-		return http1.Answer{}, fail.New(fail.Closed, "the node holds %d waiting claims, its maximum: send the request again", c.node.maxClaims)
+		return http1.Answer{}, fail.New(fail.Closed, "%d claims wait in the node, its maximum: send the request again", c.node.maxClaims)
 	}
 	defer c.node.claims.Add(-1)
 	w := c.tenant.claims.Join(waits)
@@ -122,7 +122,7 @@ func (c *call) execClaim(st engine.Statement, answer func(*call, *engine.Result)
 	if kept, err := db.RanBefore(c.scope, o); kept != nil || err != nil {
 		return replay(kept), err
 	}
-	return c.hold(waits, run)
+	return c.claim(waits, run)
 }
 
 // execBatchClaim is execBatch of statements that may be held.
@@ -155,6 +155,6 @@ func (c *call) execBatchClaim(statements []engine.Statement) (a http1.Answer, co
 	if kept, err := db.RanBefore(c.scope, o); kept != nil || err != nil {
 		return replay(kept), 0, -1, err
 	}
-	a, err = c.hold(waits, run)
+	a, err = c.claim(waits, run)
 	return a, 0, at, err
 }

@@ -60,8 +60,8 @@ func (c *call) mayResume() (bool, error) {
 	if !c.cursor.given {
 		return false, nil
 	}
-	stands, err := c.tenant.db.Stands(c.cursor.seq, c.cursor.history)
-	return stands == engine.Holds, err
+	relation, err := c.tenant.db.Relation(c.cursor.seq, c.cursor.history)
+	return relation == engine.Included, err
 }
 
 // open counts the stream, and holds its tenant open.
@@ -81,9 +81,9 @@ func (s *stream) open() error {
 
 // close undoes open.
 func (s *stream) close() {
-	s.letGo()
+	s.releaseEvent()
 	s.account.Settle(0)
-	s.tenant.streams.letGo(s.shape)
+	s.tenant.streams.unshare(s.shape)
 	s.node.release(s.tenant)
 	s.node.streaming.Add(-1)
 }

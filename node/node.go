@@ -65,12 +65,12 @@ type Node struct {
 	budget    budget
 	compactor compactor
 
-	maxClaims int64 // held at a time
+	maxClaims int64 // waiting at a time
 
 	ending    sync.RWMutex // held for reading while a tenant is being opened
 	ended     bool         // no more tenants are opened
 	stopping  atomic.Bool
-	waiting   atomic.Int64  // requests that are held
+	waiting   atomic.Int64  // requests that wait
 	claims    atomic.Int64  // claims among them, and claims about to try
 	streaming atomic.Int64  // live queries open
 	stop      chan struct{} // ends the goroutines of the node

@@ -59,7 +59,7 @@ func (c *call) exec(st engine.Statement, answer func(*call, *engine.Result) http
 
 func (c *call) run(st engine.Statement, answer func(*call, *engine.Result) http1.Answer) (http1.Answer, error) {
 	ctx, scratch := c.context(), c.request.Scratch()
-	if c.holds() {
+	if c.mayWait() {
 		return c.execClaim(st, answer)
 	}
 	if !c.keyed {
@@ -103,7 +103,7 @@ func (c *call) execBatch(statements []engine.Statement) (a http1.Answer, complet
 
 func (c *call) runBatch(statements []engine.Statement) (a http1.Answer, completed, at int, err error) {
 	ctx := c.context()
-	if c.holds() {
+	if c.mayWait() {
 		return c.execBatchClaim(statements)
 	}
 	o, err := c.once(keptBatch)

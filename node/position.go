@@ -109,7 +109,7 @@ func (c *call) behind(why string) error {
 	if p.history != nil {
 		of = "history " + string(p.history)
 	}
-	return &behind{seq, history, "this copy stands at change " + strconv.FormatUint(seq, 10) + " of history " + history +
+	return &behind{seq, history, "this copy is at change " + strconv.FormatUint(seq, 10) + " of history " + history +
 		": change " + strconv.FormatUint(p.after, 10) + " of " + of + " " + why}
 }
 
@@ -127,12 +127,12 @@ func (c *call) await() error {
 	var timer *time.Timer
 	for {
 		moved := c.tenant.feed.Moved(feed.Settled)
-		switch stands, err := c.tenant.db.Stands(p.after, p.history); {
+		switch relation, err := c.tenant.db.Relation(p.after, p.history); {
 		case err != nil:
 			return err
-		case stands == engine.Holds && p.after <= c.tenant.feed.End(feed.Settled):
+		case relation == engine.Included && p.after <= c.tenant.feed.End(feed.Settled):
 			return nil
-		case stands == engine.Apart:
+		case relation == engine.Diverged:
 			return c.behind("is of a branch that this copy is not on")
 		}
 		if timer == nil {

@@ -35,7 +35,7 @@ func TestAReadWaitsForItsPosition(t *testing.T) {
 			r.want(200, read.method, read.path, read.body, headers...)
 		}
 		got := r.want(504, read.method, read.path, read.body, "Fenec-After", "5", "Fenec-Wait", "1")
-		if got.header.Get("Fenec-Seq") != "4" || got.header.Get("Fenec-History") != history || !strings.Contains(got.body, "stands at change 4 of history "+history) {
+		if got.header.Get("Fenec-Seq") != "4" || got.header.Get("Fenec-History") != history || !strings.Contains(got.body, "is at change 4 of history "+history) {
 			t.Errorf("%s %s lacks the tenant's position: %v %s", read.method, read.path, got.header, got.body)
 		}
 		marked := r.want(200, read.method, read.path, read.body, "Fenec-Read", "replica")

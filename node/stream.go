@@ -39,11 +39,11 @@ type stream struct {
 	reported   uint64 // the last seq that was sent to the client
 	sentAt     time.Time
 
-	out    *http1.Writer
-	waiter feed.Waiter
-	ids    []int64
-	event  []byte   // to send; nil if there is none
-	held   *advance // to send once its changes are as durable as their acknowledgements mean; nil if there is none
+	out   *http1.Writer
+	waker feed.Waker
+	ids   []int64
+	event []byte   // to send; nil if there is none
+	held  *advance // to send once its changes are as durable as their acknowledgements mean; nil if there is none
 
 	account engine.Account // of the event being made
 	room    room           // for it
@@ -53,12 +53,12 @@ type stream struct {
 // run sends events until the client disconnects or the stream must end; then the last event has the reason.
 func (s *stream) run(out *http1.Writer) error {
 	defer s.close()
-	s.out, s.waiter.Wake = out, out.Wake
+	s.out, s.waker.Wake = out, out.Wake
 	s.tenant.streams.add(out)
 	defer s.tenant.streams.remove(out)
-	defer s.feed.Leave(&s.waiter)
+	defer s.feed.Leave(&s.waker)
 	if s.ending() != nil { // the node or tenant may have begun to end before the stream was added
-		out.Hurry(endGrace)
+		out.Shutdown(endGrace)
 	}
 	s.reported, s.sentAt = s.seq, time.Now()
 	if err := s.send(); err != nil { // the seed, or the head alone
@@ -69,7 +69,7 @@ func (s *stream) run(out *http1.Writer) error {
 		settled := s.feed.End(feed.Settled)
 		moved, err := s.follow(settled)
 		if err == nil && !moved {
-			if err = end; err == nil && s.feed.Await(&s.waiter, settled) {
+			if err = end; err == nil && s.feed.Await(&s.waker, settled) {
 				err = s.wait()
 			}
 		}
@@ -133,8 +133,8 @@ func (s *stream) awaitRoom() error {
 // keep settles the account: the event's memory is held until it is sent.
 func (s *stream) keep(event []byte) { s.takes = s.account.Settle(long(int64(cap(event)))) }
 
-// letGo returns the event's memory.
-func (s *stream) letGo() {
+// releaseEvent returns the event's memory.
+func (s *stream) releaseEvent() {
 	s.room.budget.Give(s.takes)
 	s.takes = 0
 }
@@ -196,7 +196,7 @@ func (s *stream) next() (*advance, error) {
 	if last := s.taken(); last != nil {
 		return last, nil
 	}
-	s.letGo() // of the event that was undone
+	s.releaseEvent() // it was undone
 	from := s.seq
 	moved, err := s.changed()
 	next := &advance{from: from, to: s.seq, event: s.event, end: err}
@@ -375,7 +375,7 @@ func (s *stream) send() error {
 	event := s.event
 	s.event = nil
 	if s.held == nil { // else the sent bytes are not the account's
-		defer s.letGo()
+		defer s.releaseEvent()
 	}
 	if _, err := s.out.Write(event); err != nil {
 		return errors.Join(errUnsent, err)

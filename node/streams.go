@@ -33,8 +33,8 @@ func (s *streams) share(wanted *shape) *shape {
 	return shared
 }
 
-// letGo removes a stream of a shape from its count.
-func (s *streams) letGo(one *shape) {
+// unshare removes a stream of a shape from its count.
+func (s *streams) unshare(one *shape) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if one.uses.Add(-1) == 0 {
@@ -62,6 +62,6 @@ func (s *streams) endSoon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.running {
-		w.Hurry(endGrace)
+		w.Shutdown(endGrace)
 	}
 }

@@ -162,7 +162,7 @@ func (n *Node) openLocked(name string) (*tenant, error) {
 // newHeldTenant is newTenant for a tenant that h holds, nil for none.
 func (n *Node) newHeldTenant(name string, db *engine.DB, changes *feed.Feed, h *hold) *tenant {
 	if h != nil {
-		db.Hold()
+		db.Refreeze()
 	}
 	t := n.newTenant(name, db, changes)
 	t.hold.Store(h)

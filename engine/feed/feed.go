@@ -63,7 +63,7 @@ type Feed struct {
 	rewrite  rewrite
 	schemas  schemas
 	moved    [reaches]chan struct{} // closed when that end moves; nil if no reader waits
-	waiters  []*Waiter              // woken when blocks settle
+	wakers   []*Waker               // woken when blocks settle
 }
 
 // settling is a block that has landed and is not settled yet.
@@ -178,7 +178,7 @@ func (f *Feed) Synced(last wal.Ticket) {
 // wake notifies the readers that wait for an end to move.
 func (f *Feed) wake(r Reach) {
 	if r == Settled {
-		f.wakeWaiters()
+		f.wakeAll()
 	}
 	if f.moved[r] != nil {
 		close(f.moved[r])

@@ -127,7 +127,7 @@ func TestTheHistoryThatIsNamedIsOnDisk(t *testing.T) {
 	}
 	_, named := f.Position()
 	after := reopen(t, DefaultKeep, engine.Options{FS: fs.CrashKeeping(func(int) int { return 0 })})
-	if stands, err := after.Stands(1, []byte(named)); stands != engine.Holds || err != nil {
-		t.Errorf("after a power loss change 1 of the named history is at %d, %v", stands, err)
+	if relation, err := after.Relation(1, []byte(named)); relation != engine.Included || err != nil {
+		t.Errorf("after a power loss change 1 of the named history is at %d, %v", relation, err)
 	}
 }

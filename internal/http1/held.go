@@ -19,7 +19,7 @@ const (
 func (r *Request) Hold(b *Budget, n int64) {
 	h := &r.conn.held[heldOther]
 	if h.budget != b {
-		h.letGo()
+		h.release()
 		h.budget = b
 	}
 	h.bytes += n
@@ -47,14 +47,14 @@ func (c *conn) roomForBody(size int64) (waited time.Duration, ok bool) {
 	return time.Since(began), true
 }
 
-// letGo returns what the request held.
-func (c *conn) letGo() {
+// releaseHeld returns what the request holds to its budgets.
+func (c *conn) releaseHeld() {
 	for i := range c.held {
-		c.held[i].letGo()
+		c.held[i].release()
 	}
 }
 
-func (h *held) letGo() {
+func (h *held) release() {
 	if h.bytes > 0 {
 		h.budget.Give(h.bytes)
 		h.bytes = 0

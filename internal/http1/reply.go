@@ -27,7 +27,7 @@ func (c *conn) answer() bool {
 	}
 	r.ctx.end()
 	r.whole = nil
-	c.letGo()
+	c.releaseHeld()
 	if err != nil {
 		return false
 	}

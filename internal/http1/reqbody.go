@@ -38,7 +38,7 @@ func (r *Request) Body(limit int64) ([]byte, error) {
 	}
 	whole, err := r.gather(limit)
 	if err != nil {
-		r.conn.held[heldBody].letGo()
+		r.conn.held[heldBody].release()
 		return nil, err
 	}
 	r.whole, r.taken = whole, true

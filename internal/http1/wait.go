@@ -77,9 +77,9 @@ func (w *Writer) Wake() {
 	}
 }
 
-// Hurry wakes a stream that must end, and has its writes fail after grace, even if its client still reads slowly. Any
+// Shutdown wakes a stream that must end, and has its writes fail after grace, even if its client still reads slowly. Any
 // goroutine may call it while the stream runs.
-func (w *Writer) Hurry(grace time.Duration) {
+func (w *Writer) Shutdown(grace time.Duration) {
 	w.conn.outbound.endWrites(time.Now().Add(grace))
 	w.Wake()
 }

@@ -138,7 +138,7 @@ func TestAHurriedStreamDoesNotWaitForASlowClient(t *testing.T) {
 			if !early {
 				io.ReadFull(c, make([]byte, 8<<20)) // by now it has waited
 			}
-			w.Hurry(10 * time.Millisecond)
+			w.Shutdown(10 * time.Millisecond)
 			if err := <-ended; !timedOut(err) {
 				t.Errorf("the stream ended with %v", err)
 			}

@@ -44,8 +44,8 @@ func (m *mortal) setEnd(id, end int64) {
 
 // moveEnd changes only a document's end.
 func (m *mortal) moveEnd(id, end int64) {
-	d, there := m.docs[id]
-	if !there {
+	d, found := m.docs[id]
+	if !found {
 		return
 	}
 	if d.end != never {
@@ -55,8 +55,8 @@ func (m *mortal) moveEnd(id, end int64) {
 }
 
 func (m *mortal) remove(id int64) {
-	d, there := m.docs[id]
-	if !there {
+	d, found := m.docs[id]
+	if !found {
 		return
 	}
 	if d.end != never {

@@ -57,8 +57,8 @@ func checkAgainst(t interface {
 		t.Fatalf("%q finds %d documents, want %d of %d", query, len(got), min(k, len(want)), len(want))
 	}
 	for i, h := range got {
-		exact, there := scores[h.ID]
-		if !there {
+		exact, found := scores[h.ID]
+		if !found {
 			t.Fatalf("%q finds document %d, which holds none of its words", query, h.ID)
 		}
 		if math.Abs(float64(h.Score)-exact) > 1e-5*exact {
@@ -79,7 +79,7 @@ func TestScoresAreThoseOfTheDefinition(t *testing.T) {
 		x, w := New(o), newOracle(o)
 		for range rapid.IntRange(0, 60).Draw(t, "changes") {
 			id := rapid.Int64Range(1, 30).Draw(t, "id")
-			if old, there := w.texts[id]; there {
+			if old, found := w.texts[id]; found {
 				x.Remove(id, []byte(old))
 				w.remove(id)
 			}
@@ -178,7 +178,7 @@ func TestRanksAfterChangesAreThoseOfAFreshIndex(t *testing.T) {
 	asked := queries(r, 84, 500)
 	for i, text := range pool {
 		id := r.Int64N(documents)
-		if old, there := texts[id]; there {
+		if old, found := texts[id]; found {
 			x.Remove(id, []byte(old))
 			delete(texts, id)
 		}

@@ -76,7 +76,7 @@ func (x *Index) enter(t *tally, ids []int64) {
 			continue
 		}
 		number := uint32(len(x.ids))
-		if _, there := x.numbers.Get(ids[i]); there {
+		if _, found := x.numbers.Get(ids[i]); found {
 			continue
 		}
 		x.numbers.Set(ids[i], uint64(number))
@@ -104,8 +104,8 @@ func (x *Index) enter(t *tally, ids []int64) {
 // Remove removes a document. The text must be the one it was added with. It does nothing if the document does not
 // exist.
 func (x *Index) Remove(id int64, text []byte) {
-	number, there := x.numbers.Delete(id)
-	if !there {
+	number, found := x.numbers.Delete(id)
+	if !found {
 		return
 	}
 	x.live--

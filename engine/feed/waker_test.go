@@ -2,7 +2,7 @@ package feed
 
 import "testing"
 
-func TestAWaiterIsWokenOncePerWait(t *testing.T) {
+func TestAWakerIsWokenOncePerWait(t *testing.T) {
 	f := New(DefaultKeep)
 	settled := func() {
 		f.mu.Lock()
@@ -10,9 +10,9 @@ func TestAWaiterIsWokenOncePerWait(t *testing.T) {
 		f.settle(f.settled + 1)
 	}
 	woken := make([]int, 3)
-	waiters := make([]Waiter, len(woken))
-	for i := range waiters {
-		waiters[i].Wake = func() { woken[i]++ }
+	wakers := make([]Waker, len(woken))
+	for i := range wakers {
+		wakers[i].Wake = func() { woken[i]++ }
 	}
 	expect := func(what string, want ...int) {
 		t.Helper()
@@ -23,32 +23,32 @@ func TestAWaiterIsWokenOncePerWait(t *testing.T) {
 			}
 		}
 	}
-	for i := range waiters {
+	for i := range wakers {
 		for range 2 { // waiting twice is waiting once
-			if !f.Await(&waiters[i], 0) {
+			if !f.Await(&wakers[i], 0) {
 				t.Error("there is something behind change 0")
 			}
 		}
 	}
 	expect("nothing settled", 0, 0, 0)
-	f.Leave(&waiters[0]) // the last one takes its place
-	f.Leave(&waiters[0])
+	f.Leave(&wakers[0]) // the last one takes its place
+	f.Leave(&wakers[0])
 	settled()
 	expect("who left is not woken", 0, 1, 1)
 	settled()
 	expect("who does not wait is not woken", 0, 1, 1)
-	if f.Await(&waiters[1], 1) {
+	if f.Await(&wakers[1], 1) {
 		t.Error("change 2 is not seen")
 	}
 	settled()
 	expect("who was told is not woken", 0, 1, 1)
-	if !f.Await(&waiters[2], 3) || !f.Await(&waiters[0], 3) {
+	if !f.Await(&wakers[2], 3) || !f.Await(&wakers[0], 3) {
 		t.Error("there is something behind change 3")
 	}
-	f.Leave(&waiters[2])
+	f.Leave(&wakers[2])
 	settled()
 	expect("the others wait on", 1, 1, 1)
-	if len(f.waiters) != 0 {
-		t.Errorf("%d wait", len(f.waiters))
+	if len(f.wakers) != 0 {
+		t.Errorf("%d wait", len(f.wakers))
 	}
 }
