@@ -1,9 +1,6 @@
 package syntax
 
 import (
-	"strconv"
-	"strings"
-
 	"fenec/engine/doc"
 )
 
@@ -66,72 +63,6 @@ func (p *parser) negative() (Expr, int, error) {
 	}
 	p.leave()
 	return &Unary{Op: Neg, X: x, Pos: at}, height + 1, nil
-}
-
-// number reads the current token as a constant whose place is at.
-func (p *parser) number(at Pos, negative bool) (Expr, error) {
-	v, err := p.numberValue(at, negative)
-	if err != nil {
-		return nil, err
-	}
-	p.advance()
-	return p.literals.one(Literal{Value: v, Pos: at}), nil
-}
-
-func (p *parser) numberValue(at Pos, negative bool) (doc.Value, error) {
-	if p.tok.kind == kindInt {
-		n, err := p.integer(negative)
-		return doc.IntValue(n), err
-	}
-	digits := make([]byte, 0, len(p.tok.text)+1)
-	if negative {
-		digits = append(digits, '-')
-	}
-	v, err := doc.ParseNumber(append(digits, plainDigits(p.tok.text)...))
-	if err != nil {
-		return v, p.invalid(at, "%s", err)
-	}
-	return v, nil
-}
-
-// plainDigits returns a number without the _ between its digits and without leading zeros.
-func plainDigits(text string) string {
-	text = strings.ReplaceAll(text, "_", "")
-	for len(text) > 1 && text[0] == '0' && isDigit(text[1]) {
-		text = text[1:]
-	}
-	return text
-}
-
-// integer returns the current token as an int of 64 bits.
-func (p *parser) integer(negative bool) (int64, error) {
-	const most = 1<<63 - 1
-	limit := uint64(most)
-	if negative {
-		limit++
-	}
-	n := uint64(0)
-	for _, c := range []byte(p.tok.text) {
-		if c == '_' {
-			continue
-		}
-		d := uint64(c - '0')
-		if n > (limit-d)/10 {
-			return 0, p.invalid(p.tok.pos, "an int goes from %d to %d, found %s", -most-1, most, sign(negative)+shorten(p.tok.text))
-		}
-		n = n*10 + d
-	}
-	if negative {
-		return -int64(n), nil
-	}
-	return int64(n), nil
-}
-
-func sign(negative bool) string {
-	if negative {
-		return "-"
-	}
-	return ""
 }
 
 // wordOperand reads a constant, not, case, a function or a path. The words that begin an
@@ -333,88 +264,4 @@ func (p *parser) object() (Expr, int, error) {
 	}
 	p.unnest()
 	return out, height + 1, nil
-}
-
-// functions are the functions of the language with the number of their arguments; most < 0 is any number.
-var functions = [...]struct {
-	name        string
-	least, most int
-	takes       string
-}{
-	{"lower", 1, 1, "a text"},
-	{"upper", 1, 1, "a text"},
-	{"like", 2, 2, "a text and a pattern"},
-	{"len", 1, 1, "a text or a list"},
-	{"coalesce", 1, -1, "one value or more"},
-	{"now", 0, 0, "nothing"},
-	{"timestamp", 1, 1, "a text or a number of milliseconds"},
-	{"abs", 1, 1, "a number"},
-	{"round", 1, 1, "a number"},
-	{"bucket", 2, 2, "a timestamp and a number of milliseconds"},
-	{"cosine", 2, 2, "two vectors"},
-	{"l2", 2, 2, "two vectors"},
-	{"dot", 2, 2, "two vectors"},
-	{"norm", 1, 1, "a vector"},
-	{"normalize", 1, 1, "a vector"},
-}
-
-// call reads `name(arguments)`.
-func (p *parser) call() (Expr, int, error) {
-	if p.having && p.atAggregate() {
-		a, err := p.aggregate()
-		return a, 0, err
-	}
-	name := p.tok
-	known := -1
-	for i := range functions {
-		if name.is(functions[i].name) {
-			known = i
-		}
-	}
-	if known < 0 {
-		return nil, 0, p.noFunction()
-	}
-	f := &functions[known]
-	out := &Call{Name: f.name, Pos: name.pos}
-	if err := p.enter(0); err != nil {
-		return nil, 0, err
-	}
-	p.advance()
-	p.advance()
-	args, height, err := p.expressions(')', "a value or )", "a comma and the next value, an operator or )")
-	if err != nil {
-		return nil, 0, err
-	}
-	if len(args) < f.least || f.most >= 0 && len(args) > f.most {
-		return nil, 0, p.invalid(name.pos, "%s takes %s, found %s", f.name, f.takes, arguments(len(args)))
-	}
-	out.Args = args
-	p.leave()
-	return out, height + 1, nil
-}
-
-func arguments(n int) string {
-	switch n {
-	case 0:
-		return "no argument"
-	case 1:
-		return "1 argument"
-	}
-	return strconv.Itoa(n) + " arguments"
-}
-
-// noFunction returns the error for the current name, an unknown function.
-func (p *parser) noFunction() error {
-	name := strings.ToLower(p.tok.text)
-	switch {
-	case p.tok.anyOf(aggregates[:]...):
-		return p.invalid(p.tok.pos, "the aggregate %s can only be a whole item of select or order, or in the condition of having", name)
-	case p.tok.anyOf("in", "is", "has", "and", "or"):
-		return p.unexpected("a value before " + name)
-	}
-	names := make([]string, len(functions))
-	for i := range functions {
-		names[i] = functions[i].name
-	}
-	return p.invalid(p.tok.pos, "there is no function %s; there are %s", shorten(p.tok.text), joinAnd(names))
 }
