@@ -69,7 +69,7 @@ func (p *pool) take() *wire {
 
 // give returns a connection to the pool for the next request, or closes it.
 func (p *pool) give(w *wire) {
-	if !w.letGo() || !w.Reusable() {
+	if !w.unwatch() || !w.Reusable() {
 		w.close()
 		return
 	}

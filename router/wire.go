@@ -66,8 +66,8 @@ func (w *wire) ended() error {
 	return w.watch.ended()
 }
 
-// letGo removes the watch from the connection. It reports whether the connection may be used again.
-func (w *wire) letGo() bool {
+// unwatch removes the watch from the connection. It reports whether the connection may be used again.
+func (w *wire) unwatch() bool {
 	if w.watch == nil {
 		return true
 	}
