@@ -3,8 +3,10 @@ package derived
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,11 @@ import (
 	"fenec/engine/fail"
 	"fenec/engine/index"
 )
+
+// long returns a text that an index does not hold whole, so that it looks it up in the documents.
+func long(n int64) doc.Value {
+	return doc.Value{Kind: doc.Text, B: fmt.Appendf(nil, "%s%05d", strings.Repeat("x", 100), n)}
+}
 
 func number(n int64) doc.Value { return doc.Value{Kind: doc.Int, N: uint64(n)} }
 
@@ -46,20 +53,20 @@ func (e *engine) beside(tb testing.TB, kind doc.IndexKind, meanwhile func()) err
 }
 
 func TestABuildCatchesUpWithTheWritesBesideIt(t *testing.T) {
-	e := newEngine(t, doc.Type{Kind: doc.TypeInt}, doc.Index{})
+	e := newEngine(t, doc.Type{Kind: doc.TypeText}, doc.Index{})
 	for id := range int64(5) {
-		e.put(t, id+1, number(10*id))
+		e.put(t, id+1, long(10*id+10))
 	}
 	err := e.beside(t, doc.IndexSorted, func() {
-		e.put(t, 1, number(100))
-		e.put(t, 2, number(7))
-		e.put(t, 2, number(8))
-		e.put(t, 6, number(-1))
+		e.put(t, 1, long(100))
+		e.put(t, 2, long(17))
+		e.put(t, 2, long(18))
+		e.put(t, 6, long(1))
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.put(t, 3, number(200))
+	e.put(t, 3, long(200))
 	var ids []int64
 	e.indexes.Sorted("v").Range(index.Bound{Unbounded: true}, index.Bound{Unbounded: true}, false, func(id int64) bool {
 		ids = append(ids, id)
