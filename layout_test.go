@@ -63,6 +63,7 @@ var mayImport = map[string][]string{
 	"fenec/router/directory": {
 		"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/engine/feed", "fenec/engine/wal", "fenec/internal/vfs",
 	},
+	"fenec/internal/sim": {"fenec/node", "fenec/router", "fenec/engine/wal"},
 	"fenec/internal/e2e": {
 		"fenec/node", "fenec/router", "fenec/engine", "fenec/engine/doc", "fenec/engine/wal", "fenec/internal/vfs",
 	},
