@@ -28,10 +28,10 @@ var mayImport = map[string][]string{
 	},
 	"fenec/node": {
 		"fenec/node/rest", "fenec/engine/claim", "fenec/engine/feed", "fenec/engine", "fenec/engine/doc", "fenec/engine/fail",
-		"fenec/engine/wal", "fenec/internal/http1", "fenec/internal/vfs",
+		"fenec/engine/wal", "fenec/internal/edge", "fenec/internal/http1", "fenec/internal/vfs",
 	},
 	"fenec/node/rest":    {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail"},
-	"fenec/router":       {"fenec/router/directory", "fenec/engine/fail", "fenec/internal/http1", "fenec/internal/vfs"},
+	"fenec/router":       {"fenec/router/directory", "fenec/engine/fail", "fenec/internal/edge", "fenec/internal/http1", "fenec/internal/vfs"},
 	"fenec/engine/claim": {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/internal/vfs"},
 	"fenec/engine/feed":  {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/engine/wal", "fenec/internal/vfs"},
 	"fenec/engine": {
@@ -54,6 +54,7 @@ var mayImport = map[string][]string{
 	"fenec/engine/vector":        {},
 	"fenec/engine/fail":          {},
 	"fenec/client":               {},
+	"fenec/internal/edge":        {"fenec/internal/http1"},
 	"fenec/internal/http1":       {"fenec/engine/fail"},
 	"fenec/internal/vfs":         {},
 	"fenec/internal/vfs/crashfs": {"fenec/internal/vfs"},

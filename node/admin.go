@@ -8,6 +8,7 @@ import (
 
 	"fenec/engine/doc"
 	"fenec/engine/fail"
+	"fenec/internal/edge"
 	"fenec/internal/http1"
 	"fenec/node/rest"
 
@@ -19,24 +20,24 @@ const maxAdminBody = 64 << 10
 
 // adminRoute is one path of /_admin/.
 type adminRoute struct {
-	methods methods
+	methods edge.Methods
 	serve   func(n *Node, r *http1.Request, tenant string) http1.Answer
 }
 
 // nodeRoutes are below /_admin/, tenantRoutes below /_admin/tenants/<t>; the empty name is the tenant itself.
 var (
 	nodeRoutes = map[string]adminRoute{
-		"stats":   {methodGet, (*Node).adminStats},
-		"tenants": {methodGet, (*Node).adminTenants},
-		"open":    {methodGet, (*Node).adminOpen},
+		"stats":   {edge.Get, (*Node).adminStats},
+		"tenants": {edge.Get, (*Node).adminTenants},
+		"open":    {edge.Get, (*Node).adminOpen},
 	}
 	tenantRoutes = map[string]adminRoute{
-		"":         {methodPut | methodDelete, (*Node).adminTenant},
-		"freeze":   {methodPost, (*Node).adminFreeze},
-		"thaw":     {methodPost, (*Node).adminThaw},
-		"frozen":   {methodGet, (*Node).adminFrozen},
-		"file":     {methodGet | methodPut, (*Node).adminFile},
-		"revision": {methodPost, (*Node).adminRevision},
+		"":         {edge.Put | edge.Delete, (*Node).adminTenant},
+		"freeze":   {edge.Post, (*Node).adminFreeze},
+		"thaw":     {edge.Post, (*Node).adminThaw},
+		"frozen":   {edge.Get, (*Node).adminFrozen},
+		"file":     {edge.Get | edge.Put, (*Node).adminFile},
+		"revision": {edge.Post, (*Node).adminRevision},
 	}
 	laterAdmin = map[string]string{
 		"lease": "a lease", "promote": "promoting a copy", "follow": "following another node", "lineage": "lineage",
@@ -45,8 +46,8 @@ var (
 )
 
 // serveAdmin answers a request below /_admin, which does not exist without an admin token.
-func (n *Node) serveAdmin(r *http1.Request, path segments) http1.Answer {
-	if n.config.AdminToken == "" {
+func (n *Node) serveAdmin(r *http1.Request, path [][]byte) http1.Answer {
+	if !n.adminToken.Set() {
 		return errNoRoute().answer()
 	}
 	if !n.mayManage(r) {
@@ -54,24 +55,24 @@ func (n *Node) serveAdmin(r *http1.Request, path segments) http1.Answer {
 	}
 	name := ""
 	routes, at := nodeRoutes, 1
-	if path.count > 2 && string(path.at[1]) == "tenants" {
+	if len(path) > 2 && string(path[1]) == "tenants" {
 		routes, at = tenantRoutes, 3
-		if name = string(path.at[2]); !http1.ValidTenant(name) {
-			return http1.ErrorAnswer(400, "a tenant's name is 1 to 64 of a-z, 0-9, _ and -, got "+rest.Quoted(path.at[2]))
+		if name = string(path[2]); !http1.ValidTenant(name) {
+			return http1.ErrorAnswer(400, "a tenant's name is 1 to 64 of a-z, 0-9, _ and -, got "+rest.Quoted(path[2]))
 		}
 	}
 	last := ""
-	if path.count > at {
-		last = string(path.at[at])
+	if len(path) > at {
+		last = string(path[at])
 	}
 	if what, ok := laterAdmin[last]; ok {
 		return n.answerError(r, later(what))
 	}
 	one, ok := routes[last]
-	if !ok || path.count > at+1 {
+	if !ok || len(path) > at+1 {
 		return errNoRoute().answer()
 	}
-	if a, done := checkMethod(r, one.methods); done {
+	if a, done := one.methods.Check(r); done {
 		return a
 	}
 	if r.Method != "GET" && r.Method != "HEAD" {

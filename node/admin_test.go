@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"fenec/internal/edge"
 )
 
 func TestAdminRoutes(t *testing.T) {
@@ -88,7 +90,7 @@ func TestStatsCountTheDirectory(t *testing.T) {
 
 func TestAdminIsNotThereWithoutAToken(t *testing.T) {
 	r := start(t, Config{})
-	r.config.AdminToken = ""
+	r.adminToken = edge.Token{}
 	for _, path := range []string{"/_admin", "/_admin/stats", "/_admin/tenants/acme"} {
 		r.want(404, "GET", path, "")
 		r.want(404, "GET", path, "", "Authorization", "Bearer ")
@@ -141,7 +143,7 @@ func TestMetricsWantTheAdminTokenIfThereIsNoOther(t *testing.T) {
 		{"data", "", "Bearer data", 200},
 	} {
 		r := start(t, Config{DataToken: tc.data})
-		r.config.AdminToken = tc.admin
+		r.adminToken = edge.NewToken(tc.admin)
 		if got := r.do("GET", "/_metrics", "", "Authorization", tc.authorization); got.status != tc.status {
 			t.Errorf("data token %q, admin token %q, asked with %q: status %d, want %d", tc.data, tc.admin, tc.authorization, got.status, tc.status)
 		}

@@ -4,16 +4,16 @@ import (
 	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 
 	"fenec/engine"
+	"fenec/internal/edge"
 	"fenec/internal/http1"
 )
 
 // mayRead reports whether a request may access the tenants' data.
 func (n *Node) mayRead(r *http1.Request) bool {
-	return n.config.DataToken == "" || presents(r, n.config.DataToken)
+	return !n.dataToken.Set() || n.dataToken.In(r)
 }
 
 // scopeOf returns what a request below a tenant may do with the tenant's data, once its token is known to be right. Nothing
@@ -28,40 +28,21 @@ func scopeOf(p *position) engine.Scope {
 
 // mayManage reports whether a request may access /_admin/.
 func (n *Node) mayManage(r *http1.Request) bool {
-	return n.config.AdminToken != "" && presents(r, n.config.AdminToken)
+	return n.adminToken.In(r)
 }
 
 // mayWatch reports whether a request may read the metrics: with either token, or without one if the node has none.
 func (n *Node) mayWatch(r *http1.Request) bool {
-	if n.config.DataToken == "" && n.config.AdminToken != "" {
+	if !n.dataToken.Set() && n.adminToken.Set() {
 		return n.mayManage(r)
 	}
 	return n.mayRead(r) || n.mayManage(r)
 }
 
-// presents reports whether a request carries the token, in a time that does not depend on how much of it is right.
-func presents(r *http1.Request, token string) bool {
-	given := r.Get("Authorization")
-	const scheme = "Bearer "
-	if len(given) < len(scheme) || !bytes.EqualFold(given[:len(scheme)], []byte(scheme)) {
-		return false
-	}
-	given = bytes.TrimLeft(given[len(scheme):], " ")
-	return subtle.ConstantTimeCompare(given, []byte(token)) == 1
-}
-
-var challenge = http1.Header{Name: []byte("WWW-Authenticate"), Value: []byte(`Bearer realm="fenec"`)}
-
 // unauthorized returns the answer for a request whose token is missing or wrong.
 func (n *Node) unauthorized(r *http1.Request) http1.Answer {
 	n.log.Warn().Bytes("request", r.ID).Str("client", n.client(r)).Msg("a request without the right token")
-	message := "the token is wrong"
-	if r.Get("Authorization") == nil {
-		message = "a token is required: Authorization: Bearer <token>"
-	}
-	a := http1.ErrorAnswer(401, message)
-	a.Headers = append(a.Headers[:len(a.Headers):len(a.Headers)], challenge)
-	return a
+	return edge.Unauthorized(r)
 }
 
 // routerHeader is the header in which a router sends the client's address: `<address> <mark>`, where mark is an

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fenec/engine/wal"
+	"fenec/internal/edge"
 	"fenec/internal/http1"
 )
 
@@ -95,7 +96,7 @@ func FuzzChangesQuery(f *testing.F) {
 		for _, name := range []string{"Fenec-After", "fenec-wait", "FENEC-HISTORY", "Fenec-Read"} {
 			for _, value := range []string{after, rest} {
 				p, err := readPosition(headersOf(name, value))
-				if err == nil && (p.wait < 0 || p.wait > maxWait || p.after > 1<<63-1) {
+				if err == nil && (p.wait < 0 || p.wait > edge.MaxWait || p.after > 1<<63-1) {
 					t.Errorf("%s: %q is read as %+v", name, value, p)
 				}
 			}
@@ -103,7 +104,7 @@ func FuzzChangesQuery(f *testing.F) {
 		q := changesQuery{limit: defaultChanges}
 		for pair := range strings.SplitSeq(query, "&") {
 			key, value, _ := strings.Cut(pair, "=")
-			if _, err := q.read(key, []byte(value)); err == nil && (q.limit < 1 || q.limit > maxChanges || q.wait < 0 || q.wait > maxWait) {
+			if _, err := q.read(key, []byte(value)); err == nil && (q.limit < 1 || q.limit > maxChanges || q.wait < 0 || q.wait > edge.MaxWait) {
 				t.Errorf("%q is read as %+v", pair, q)
 			}
 		}

@@ -1,17 +1,14 @@
 package node
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
-	"os"
 	"time"
 
 	"fenec/engine"
 	"fenec/engine/feed"
 	"fenec/engine/wal"
+	"fenec/internal/edge"
 	"fenec/internal/vfs"
 
 	"github.com/rs/zerolog"
@@ -113,7 +110,7 @@ func (c *Config) Validate(listen string) error {
 	case c.AdminToken != "" && c.AdminToken == c.DataToken:
 		return errors.New("--admin-token and --http-token are the same: a client that may read a tenant could delete it")
 	}
-	loopback, err := isLoopback(listen)
+	loopback, err := edge.IsLoopback(listen)
 	if err != nil {
 		return err
 	}
@@ -132,20 +129,6 @@ func (c *Config) compactors() int {
 	return c.CompactWorkers
 }
 
-// isLoopback reports whether an address is reachable only from this machine. A name other than localhost counts as reachable
-// from elsewhere, and so does an address without a host, which listens everywhere.
-func isLoopback(listen string) (bool, error) {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return false, fmt.Errorf("%q is not an address to listen on: want host:port", listen)
-	}
-	if host == "localhost" {
-		return true, nil
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback(), nil
-}
-
 // engineOptions returns the options of a tenant's database, and the feed in them; the name is empty for a node over a file.
 func (n *Node) engineOptions(tenant string) (engine.Options, *feed.Feed) {
 	log := n.log
@@ -159,16 +142,4 @@ func (n *Node) engineOptions(tenant string) (engine.Options, *feed.Feed) {
 		CompactAt: n.config.CompactAt, Due: func() { n.compactor.want(tenant) },
 		Slow: n.config.Slow, Feed: changes, Log: log,
 	}, changes
-}
-
-func loadTLS(cert, key string) (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		var path *os.PathError
-		if errors.As(err, &path) {
-			return nil, fmt.Errorf("cannot read %s: %s", path.Path, path.Err)
-		}
-		return nil, fmt.Errorf("%s and %s are not a certificate and its key: %s", cert, key, err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
 }

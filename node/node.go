@@ -40,6 +40,7 @@ import (
 
 	"fenec/engine"
 	"fenec/engine/fail"
+	"fenec/internal/edge"
 	"fenec/internal/http1"
 	"fenec/internal/vfs"
 
@@ -48,15 +49,16 @@ import (
 
 // Node serves a directory of tenants, or one database.
 type Node struct {
-	config  Config
-	fs      vfs.FS
-	clock   func() time.Time
-	log     zerolog.Logger
-	dir     string // of the tenants' files
-	lock    io.Closer
-	single  *tenant // of a node over one file
-	metrics *metricSet
-	server  *http1.Server
+	config                Config
+	dataToken, adminToken edge.Token
+	fs                    vfs.FS
+	clock                 func() time.Time
+	log                   zerolog.Logger
+	dir                   string // of the tenants' files
+	lock                  io.Closer
+	single                *tenant // of a node over one file
+	metrics               *metricSet
+	server                *http1.Server
 
 	registry  registry
 	gates     gates
@@ -82,7 +84,7 @@ type Node struct {
 // asks for it. The caller ends the node with Shutdown.
 func New(c Config) (*Node, error) {
 	c = c.withDefaults()
-	n := &Node{config: c, fs: c.FS, clock: c.Clock, log: c.Log, stop: make(chan struct{}), maxClaims: maxClaims}
+	n := &Node{config: c, dataToken: edge.NewToken(c.DataToken), adminToken: edge.NewToken(c.AdminToken), fs: c.FS, clock: c.Clock, log: c.Log, stop: make(chan struct{}), maxClaims: maxClaims}
 	n.registry.init()
 	n.revisions.init()
 	n.budget = newBudget(c)
@@ -92,15 +94,11 @@ func New(c Config) (*Node, error) {
 		Handler: handler{n}, MaxConnections: n.budget.connections, Refusals: n.budget.refusals,
 		IdleTimeout: c.IdleTimeout, Bodies: n.budget.bodies, Log: c.Log, Trusts: n.fromRouter,
 	}
-	if c.TLSCert != "" {
-		config, err := loadTLS(c.TLSCert, c.TLSKey)
-		if err != nil {
-			return nil, err
-		}
-		n.server.TLS = config
+	var err error
+	if n.server.TLS, err = edge.LoadTLS(c.TLSCert, c.TLSKey); err != nil {
+		return nil, err
 	}
 	n.shutdown = onceWith(n.end)
-	var err error
 	if c.File != "" {
 		err = n.serveFile(c.File)
 	} else {

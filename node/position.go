@@ -1,22 +1,15 @@
 package node
 
 import (
-	"errors"
 	"strconv"
 	"time"
 
 	"fenec/engine"
 	"fenec/engine/fail"
 	"fenec/engine/feed"
+	"fenec/internal/edge"
 	"fenec/internal/http1"
 	"fenec/node/rest"
-)
-
-const (
-	// afterWait is how long a read waits for its position if the request has no wait.
-	afterWait = 5 * time.Second
-	// maxWait bounds a wait; longer ones are shortened to it.
-	maxWait = 30 * time.Second
 )
 
 // position is the position that the headers of a request ask for.
@@ -79,17 +72,13 @@ func parseChange(what string, text []byte) (uint64, error) {
 	return n, nil
 }
 
-// parseWait parses a wait, in milliseconds if it is a bare number, and bounds it by maxWait.
+// parseWait parses how long a request asks to be held.
 func parseWait(what string, text []byte) (time.Duration, error) {
-	ms, err := strconv.ParseUint(string(text), 10, 64)
-	if err == nil || errors.Is(err, strconv.ErrRange) {
-		return time.Duration(min(ms, uint64(maxWait.Milliseconds()))) * time.Millisecond, nil
-	}
-	d, err := time.ParseDuration(string(text))
-	if err != nil || d < 0 {
+	wait, ok := edge.ParseWait(text)
+	if !ok {
 		return 0, fail.New(fail.Invalid, "%s wants milliseconds or a duration such as 5s, got %s", what, rest.Quoted(text))
 	}
-	return min(d, maxWait), nil
+	return wait, nil
 }
 
 // behind is the error for a position that was not reached.
@@ -120,7 +109,7 @@ func (c *call) await() error {
 	if !p.named {
 		return nil
 	}
-	wait := afterWait
+	wait := edge.AfterWait
 	if p.waits {
 		wait = p.wait
 	}

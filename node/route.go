@@ -1,81 +1,13 @@
 package node
 
 import (
-	"bytes"
-	"strings"
-
 	"fenec/engine/fail"
+	"fenec/internal/edge"
 	"fenec/internal/http1"
 )
 
-// methods is a set of HTTP methods.
-type methods uint8
-
-const (
-	methodGet methods = 1 << iota // and HEAD
-	methodPost
-	methodPut
-	methodPatch
-	methodDelete
-
-	allMethods = methodGet | methodPost | methodPut | methodPatch | methodDelete
-)
-
-func methodOf(name string) methods {
-	switch name {
-	case "GET", "HEAD":
-		return methodGet
-	case "POST":
-		return methodPost
-	case "PUT":
-		return methodPut
-	case "PATCH":
-		return methodPatch
-	case "DELETE":
-		return methodDelete
-	}
-	return 0
-}
-
-// allow returns the set as an Allow header.
-func (m methods) allow() http1.Header {
-	names := make([]string, 0, 7)
-	for _, one := range []struct {
-		method methods
-		names  string
-	}{{methodGet, "GET, HEAD"}, {methodPost, "POST"}, {methodPut, "PUT"}, {methodPatch, "PATCH"}, {methodDelete, "DELETE"}} {
-		if m&one.method != 0 {
-			names = append(names, one.names)
-		}
-	}
-	names = append(names, "OPTIONS")
-	return http1.Header{Name: []byte("Allow"), Value: []byte(strings.Join(names, ", "))}
-}
-
-// segments are the parts of a path that are not empty. The longest route has four.
-type segments struct {
-	at    [5][]byte
-	count int // may be past the array, for a path that no route has
-}
-
-func splitPath(path []byte) (s segments) {
-	for len(path) > 0 {
-		part := path
-		if i := bytes.IndexByte(path, '/'); i >= 0 {
-			part, path = path[:i], path[i+1:]
-		} else {
-			path = nil
-		}
-		if len(part) == 0 {
-			continue
-		}
-		if s.count < len(s.at) {
-			s.at[s.count] = part
-		}
-		s.count++
-	}
-	return s
-}
+// maxSegments is how many segments the longest route has, and one more.
+const maxSegments = 5
 
 // handler is the Node as a handler of the connection loop.
 type handler struct{ node *Node }
@@ -100,66 +32,52 @@ func (n *Node) handle(r *http1.Request) http1.Answer {
 		}
 	}
 	if string(r.Target) == "*" { // OPTIONS of the node as a whole
-		return http1.Answer{Status: 204, Headers: []http1.Header{allMethods.allow()}}
+		return edge.AllMethods.Options()
 	}
-	path := splitPath(r.Path)
+	path := edge.SplitPath(make([][]byte, 0, maxSegments), r.Path)
 	switch {
-	case path.count > 0 && string(path.at[0]) == "_health":
+	case len(path) > 0 && string(path[0]) == "_health":
 		return n.serveNodeWide(r, path, n.health)
-	case path.count > 0 && string(path.at[0]) == "_metrics":
+	case len(path) > 0 && string(path[0]) == "_metrics":
 		return n.serveNodeWide(r, path, n.exposeMetrics)
 	case n.single != nil:
 		return n.serveTenant(r, nil, r.Path)
-	case path.count > 0 && string(path.at[0]) == "_admin":
+	case len(path) > 0 && string(path[0]) == "_admin":
 		return n.serveAdmin(r, path)
 	}
 	return http1.ErrorAnswer(404, "no such route: tenants are served under /t/<tenant>/")
 }
 
-func (n *Node) serveNodeWide(r *http1.Request, path segments, serve func(*http1.Request) http1.Answer) http1.Answer {
-	if path.count > 1 {
+func (n *Node) serveNodeWide(r *http1.Request, path [][]byte, serve func(*http1.Request) http1.Answer) http1.Answer {
+	if len(path) > 1 {
 		return errNoRoute().answer()
 	}
-	if a, done := checkMethod(r, methodGet); done {
+	if a, done := edge.Get.Check(r); done {
 		return a
 	}
 	return serve(r)
 }
 
-// checkMethod answers OPTIONS, and refuses a method that a route does not have.
-func checkMethod(r *http1.Request, m methods) (a http1.Answer, done bool) {
-	if r.Method == "OPTIONS" {
-		return http1.Answer{Status: 204, Headers: []http1.Header{m.allow()}}, true
-	}
-	if m&methodOf(r.Method) != 0 {
-		return http1.Answer{}, false
-	}
-	allow := m.allow()
-	a = http1.ErrorAnswer(405, r.Method+" is not a method of this path: it accepts "+string(allow.Value))
-	a.Headers = append(a.Headers[:len(a.Headers):len(a.Headers)], allow)
-	return a, true
-}
-
 // route is one path of the tenant surface.
 type route struct {
-	methods methods
+	methods edge.Methods
 	serve   func(*call) http1.Answer
 }
 
 var (
-	routeRoot        = route{methodGet, (*call).root}
-	routeCollections = route{methodGet, (*call).collections}
-	routeQuery       = route{methodPost, (*call).query}
-	routeBatch       = route{methodPost, (*call).batch}
-	routeSchema      = route{methodGet, (*call).schema}
-	routeChanges     = route{methodGet, (*call).changes}
-	routeConsumers   = route{methodGet, (*call).consumers}
-	routeConsumer    = route{methodPost | methodDelete, (*call).consumer}
-	routeStats       = route{methodGet | methodDelete, (*call).statementStats}
-	routeCollection  = route{methodGet | methodPost | methodPatch | methodDelete, (*call).collection}
-	routeAll         = route{methodPatch | methodDelete, (*call).collection}
-	routeNear        = route{methodPost, (*call).near}
-	routeLive        = route{methodGet, (*call).live}
+	routeRoot        = route{edge.Get, (*call).root}
+	routeCollections = route{edge.Get, (*call).collections}
+	routeQuery       = route{edge.Post, (*call).query}
+	routeBatch       = route{edge.Post, (*call).batch}
+	routeSchema      = route{edge.Get, (*call).schema}
+	routeChanges     = route{edge.Get, (*call).changes}
+	routeConsumers   = route{edge.Get, (*call).consumers}
+	routeConsumer    = route{edge.Post | edge.Delete, (*call).consumer}
+	routeStats       = route{edge.Get | edge.Delete, (*call).statementStats}
+	routeCollection  = route{edge.Get | edge.Post | edge.Patch | edge.Delete, (*call).collection}
+	routeAll         = route{edge.Patch | edge.Delete, (*call).collection}
+	routeNear        = route{edge.Post, (*call).near}
+	routeLive        = route{edge.Get, (*call).live}
 )
 
 // laterPaths are the paths of a tenant's API that this version does not have.
@@ -181,11 +99,11 @@ func (noRoute) answer() http1.Answer { return http1.ErrorAnswer(404, "no such ro
 
 // findRoute returns the route of a path below a tenant. The name in the path, of a collection or a consumer, is still
 // escaped.
-func findRoute(path segments) (where *route, name []byte, err error) {
-	if path.count == 0 {
+func findRoute(path [][]byte) (where *route, name []byte, err error) {
+	if len(path) == 0 {
 		return &routeRoot, nil, nil
 	}
-	first := path.at[0]
+	first := path[0]
 	switch string(first) {
 	case "collections":
 		where = &routeCollections
@@ -197,22 +115,22 @@ func findRoute(path segments) (where *route, name []byte, err error) {
 		where = &routeSchema
 	}
 	if where != nil {
-		if path.count > 1 {
+		if len(path) > 1 {
 			return nil, nil, nil
 		}
 		return where, nil, nil
 	}
 	if first[0] == '_' {
 		switch {
-		case string(first) == "_stats" && path.count == 2 && string(path.at[1]) == "statements":
+		case string(first) == "_stats" && len(path) == 2 && string(path[1]) == "statements":
 			return &routeStats, nil, nil
-		case string(first) == "_changes" && path.count == 1:
+		case string(first) == "_changes" && len(path) == 1:
 			return &routeChanges, nil, nil
-		case string(first) == "_changes" && path.count <= 3 && string(path.at[1]) == "consumers":
-			if path.count == 2 {
+		case string(first) == "_changes" && len(path) <= 3 && string(path[1]) == "consumers":
+			if len(path) == 2 {
 				return &routeConsumers, nil, nil
 			}
-			return &routeConsumer, path.at[2], nil
+			return &routeConsumer, path[2], nil
 		}
 		if what, ok := laterPaths[string(first)]; ok {
 			return nil, nil, later(what)
@@ -220,12 +138,12 @@ func findRoute(path segments) (where *route, name []byte, err error) {
 		return nil, nil, nil
 	}
 	switch {
-	case path.count == 1:
+	case len(path) == 1:
 		return &routeCollection, first, nil
-	case path.count > 2:
+	case len(path) > 2:
 		return nil, nil, nil
 	}
-	switch string(path.at[1]) {
+	switch string(path[1]) {
 	case "all":
 		return &routeAll, first, nil
 	case "near":
@@ -241,8 +159,8 @@ func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
 	if r.Method != "OPTIONS" && !n.mayRead(r) {
 		return n.unauthorized(r)
 	}
-	where, named, err := findRoute(splitPath(below))
-	fits := err == nil && where != nil && where.methods&methodOf(r.Method) != 0
+	where, named, err := findRoute(edge.SplitPath(make([][]byte, 0, maxSegments), below))
+	fits := err == nil && where != nil && where.methods&edge.MethodOf(r.Method) != 0
 	var asked position
 	if fits {
 		asked, err = readPosition(r.Headers)
@@ -277,7 +195,7 @@ func (n *Node) misfit(r *http1.Request, name []byte, where *route, err error) ht
 	case where == nil:
 		return errNoRoute().answer()
 	}
-	a, _ := checkMethod(r, where.methods)
+	a, _ := where.methods.Check(r)
 	return a
 }
 
@@ -319,7 +237,7 @@ func (c *call) enter(name []byte, where *route, named []byte) error {
 
 // readHead reads the headers of a request.
 func (c *call) readHead(where *route, named []byte) (err error) {
-	if methodOf(c.request.Method) != methodGet {
+	if edge.MethodOf(c.request.Method) != edge.Get {
 		err = c.takeKey()
 	}
 	switch {
@@ -338,7 +256,7 @@ func (c *call) readHead(where *route, named []byte) (err error) {
 
 // writes reports whether a request writes by its head. The route checks whether a statement does.
 func (c *call) writes(where *route) bool {
-	return methodOf(c.request.Method) != methodGet && where != &routeNear && where != &routeQuery && where != &routeBatch
+	return edge.MethodOf(c.request.Method) != edge.Get && where != &routeNear && where != &routeQuery && where != &routeBatch
 }
 
 // refusal returns why a request is refused whatever its body is; t is nil if its tenant is not open. A request with a key may

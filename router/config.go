@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"time"
 
+	"fenec/internal/edge"
 	"fenec/internal/http1"
 	"fenec/internal/vfs"
 
@@ -75,22 +75,14 @@ func (c *Config) Validate(listen string) error {
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return errors.New("--tls-cert and --tls-key go together: a certificate needs its key")
 	}
-	host, _, err := net.SplitHostPort(listen)
+	loopback, err := edge.IsLoopback(listen)
 	if err != nil {
-		return fmt.Errorf("--listen wants an address such as 127.0.0.1:8090, got %q", listen)
+		return fmt.Errorf("--listen: %w", err)
 	}
-	if c.Token == "" && !c.Insecure && !loopback(host) {
+	if c.Token == "" && !c.Insecure && !loopback {
 		return fmt.Errorf("listening on %s reaches beyond this machine: give --token, or --insecure to do without", listen)
 	}
 	return nil
-}
-
-func loopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
 }
 
 func (c Config) withDefaults() Config {

@@ -2,13 +2,12 @@ package router
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"strconv"
 	"strings"
 
 	"fenec/engine/fail"
+	"fenec/internal/edge"
 	"fenec/internal/http1"
 	"fenec/router/directory"
 
@@ -32,24 +31,24 @@ func (rt *Router) route(r *http1.Request) http1.Answer {
 		return rt.forward(r, name)
 	}
 	if string(r.Target) == "*" { // OPTIONS of the server as a whole
-		return http1.Answer{Status: 204, Headers: []http1.Header{{Name: []byte("Allow"), Value: []byte("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")}}}
+		return edge.AllMethods.Options()
 	}
-	switch path := segments(r.Path); {
-	case len(path) == 1 && path[0] == "_health":
+	path := edge.SplitPath(nil, r.Path)
+	first := ""
+	if len(path) > 0 {
+		first = string(path[0])
+	}
+	switch {
+	case first == "_health" && len(path) == 1:
 		return rt.health(r)
-	case len(path) == 1 && path[0] == "_metrics":
+	case first == "_metrics" && len(path) == 1:
 		return rt.showMetrics(r)
-	case len(path) >= 1 && path[0] == "_shard":
+	case first == "_shard":
 		return rt.shard(r, path[1:])
-	case len(path) >= 1 && path[0] == "_replication":
+	case first == "_replication":
 		return later("a router that follows another")
 	}
 	return http1.ErrorAnswer(404, "no such route: a tenant's routes begin with /t/<tenant>/, the router's own with /_shard/")
-}
-
-// segments returns a path's segments without the empty ones.
-func segments(path []byte) []string {
-	return strings.FieldsFunc(string(path), func(c rune) bool { return c == '/' })
 }
 
 func (rt *Router) health(r *http1.Request) http1.Answer {
@@ -64,7 +63,7 @@ func (rt *Router) health(r *http1.Request) http1.Answer {
 
 func (rt *Router) showMetrics(r *http1.Request) http1.Answer {
 	if !rt.authorized(r) {
-		return unauthorized()
+		return edge.Unauthorized(r)
 	}
 	return byMethod(r, methods{"GET": func() http1.Answer {
 		var text bytes.Buffer
@@ -76,49 +75,24 @@ func (rt *Router) showMetrics(r *http1.Request) http1.Answer {
 }
 
 // authorized reports whether a request carries the router's token. Without a token every request is authorized.
-func (rt *Router) authorized(r *http1.Request) bool {
-	if rt.config.Token == "" {
-		return true
-	}
-	scheme, token, _ := bytes.Cut(r.Get("Authorization"), []byte{' '})
-	sum := sha256.Sum256(bytes.TrimLeft(token, " "))
-	return subtle.ConstantTimeCompare(sum[:], rt.token[:]) == 1 && fold(scheme, "bearer")
-}
-
-func unauthorized() http1.Answer {
-	a := http1.ErrorAnswer(401, "this route requires the router's token: Authorization: Bearer <token>")
-	a.Headers = append(a.Headers[:len(a.Headers):len(a.Headers)],
-		http1.Header{Name: []byte("WWW-Authenticate"), Value: []byte("Bearer")})
-	return a
-}
+func (rt *Router) authorized(r *http1.Request) bool { return !rt.token.Set() || rt.token.In(r) }
 
 // methods are a route's handlers by method.
 type methods map[string]func() http1.Answer
 
-// byMethod runs the route's handler for the request's method. HEAD runs GET's. OPTIONS and unknown methods get the list of
-// methods.
+// byMethod runs the route's handler for the request's method. HEAD runs GET's.
 func byMethod(r *http1.Request, m methods) http1.Answer {
-	method := r.Method
-	if method == "HEAD" {
-		method = "GET"
+	var set edge.Methods
+	for name := range m {
+		set |= edge.MethodOf(name)
 	}
-	if do := m[method]; do != nil {
-		return do()
+	if a, done := set.Check(r); done {
+		return a
 	}
-	var allowed []string
-	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE"} {
-		if m[method] != nil || method == "HEAD" && m["GET"] != nil {
-			allowed = append(allowed, method)
-		}
+	if r.Method == "HEAD" {
+		return m["GET"]()
 	}
-	allowed = append(allowed, "OPTIONS")
-	allow := http1.Header{Name: []byte("Allow"), Value: []byte(strings.Join(allowed, ", "))}
-	if r.Method == "OPTIONS" {
-		return http1.Answer{Status: 204, Headers: []http1.Header{allow}}
-	}
-	a := http1.ErrorAnswer(405, "this route takes "+strings.Join(allowed, ", ")+", not "+r.Method)
-	a.Headers = append(a.Headers[:len(a.Headers):len(a.Headers)], allow)
-	return a
+	return m[r.Method]()
 }
 
 // refusal is an error with its HTTP status.

@@ -77,15 +77,3 @@ func FuzzKeptHeaders(f *testing.F) {
 		}
 	})
 }
-
-// FuzzWaits: whatever a client sends, the wait is between zero and the bound.
-func FuzzWaits(f *testing.F) {
-	for _, seed := range []string{"", "0", "250", "5s", "-1", "-5s", "9999999999999", "1h", "x", "1e3"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if d := parseWait([]byte(text)); d < 0 {
-			t.Errorf("%q is a wait of %s", text, d)
-		}
-	})
-}

@@ -2,18 +2,12 @@ package router
 
 import (
 	"bytes"
-	"errors"
 	"strconv"
 	"time"
 
+	"fenec/internal/edge"
 	"fenec/internal/http1"
 )
-
-// maxWait bounds what a request may add to the time that a node may stay silent. Nodes shorten longer waits.
-const maxWait = 60 * time.Second
-
-// afterWait is how long a node holds a read for its position if the request has no Fenec-Wait.
-const afterWait = 5 * time.Second
 
 // appendRequest appends the head of a request to a node: the line and the headers as they came, without those that are not
 // forwarded, a length if the body came in chunks, the request's id if the client sent none, and the router's mark. What is
@@ -54,35 +48,21 @@ func repeatable(r *http1.Request) bool {
 	return len(r.Get("Idempotency-Key")) > 0
 }
 
-// waits returns how long a request asks its node to hold it: Fenec-Wait, afterWait for a Fenec-After without one, or wait in
-// the query.
+// waits returns how long a request asks its node to hold it: Fenec-Wait, edge.AfterWait for a Fenec-After without one, or
+// wait in the query. A wait that cannot be parsed is 0; the node reports the error.
 func waits(r *http1.Request) time.Duration {
 	text := r.Get("Fenec-Wait")
-	wait := parseWait(text)
+	wait, _ := edge.ParseWait(text)
 	if text == nil && r.Get("Fenec-After") != nil {
-		wait = afterWait
+		wait = edge.AfterWait
 	}
 	for query := r.Query; len(query) > 0; {
 		var pair []byte
 		pair, query, _ = bytes.Cut(query, []byte{'&'})
 		if value, ok := bytes.CutPrefix(pair, []byte("wait=")); ok {
-			wait = max(wait, parseWait(value))
+			longer, _ := edge.ParseWait(value)
+			wait = max(wait, longer)
 		}
 	}
-	return min(wait, maxWait)
-}
-
-// parseWait parses a wait: a number of milliseconds or a duration of Go. Anything else is 0; the node reports the error.
-func parseWait(text []byte) time.Duration {
-	if len(text) == 0 {
-		return 0
-	}
-	if ms, err := strconv.ParseUint(string(text), 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		return time.Duration(min(ms, uint64(maxWait.Milliseconds()))) * time.Millisecond
-	}
-	d, err := time.ParseDuration(string(text))
-	if err != nil {
-		return 0
-	}
-	return max(0, d)
+	return wait
 }

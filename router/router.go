@@ -30,8 +30,6 @@ package router
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -40,6 +38,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fenec/internal/edge"
 	"fenec/internal/http1"
 	"fenec/router/directory"
 
@@ -50,7 +49,7 @@ import (
 type Router struct {
 	config    Config
 	log       zerolog.Logger
-	token     [sha256.Size]byte // hash of the admin token, so that comparing takes constant time
+	token     edge.Token
 	budget    budget
 	transport transport
 	dir       *directory.File[*node]
@@ -79,7 +78,7 @@ func New(c Config) (*Router, error) {
 	rt := &Router{
 		config:  c,
 		log:     c.Log,
-		token:   sha256.Sum256([]byte(c.Token)),
+		token:   edge.NewToken(c.Token),
 		budget:  newBudget(c),
 		memory:  http1.NewBudget(http1.BodyMemory),
 		answers: http1.NewBudget(answerMemory),
@@ -89,12 +88,9 @@ func New(c Config) (*Router, error) {
 		Handler: http1.HandlerFunc(rt.Handle), MaxConnections: rt.budget.connections, Refusals: rt.budget.refusals,
 		IdleTimeout: c.IdleTimeout, Bodies: rt.memory, Log: c.Log,
 	}
-	if c.TLSCert != "" {
-		cert, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
-		if err != nil {
-			return nil, fmt.Errorf("--tls-cert and --tls-key cannot be used: %w", err)
-		}
-		rt.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}}
+	var err error
+	if rt.server.TLS, err = edge.LoadTLS(c.TLSCert, c.TLSKey); err != nil {
+		return nil, err
 	}
 	rt.metrics = newMeters(rt)
 	rt.last, rt.give = context.WithCancel(context.Background())

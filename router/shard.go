@@ -4,31 +4,32 @@ import (
 	"sort"
 	"sync"
 
+	"fenec/internal/edge"
 	"fenec/internal/http1"
 	"fenec/router/directory"
 )
 
 // shard answers /_shard/: the cluster's nodes and tenants, and changes of them.
-func (rt *Router) shard(r *http1.Request, path []string) http1.Answer {
+func (rt *Router) shard(r *http1.Request, path [][]byte) http1.Answer {
 	if !rt.authorized(r) {
-		return unauthorized()
+		return edge.Unauthorized(r)
 	}
 	switch {
-	case len(path) == 1 && path[0] == "nodes":
+	case len(path) == 1 && string(path[0]) == "nodes":
 		return byMethod(r, methods{"GET": rt.listNodes})
-	case len(path) == 1 && path[0] == "tenants":
+	case len(path) == 1 && string(path[0]) == "tenants":
 		return byMethod(r, methods{"GET": rt.listTenants})
-	case len(path) == 1 && path[0] == "replicas":
+	case len(path) == 1 && string(path[0]) == "replicas":
 		return later("giving tenants replicas")
-	case len(path) >= 2 && path[0] == "nodes":
-		return rt.shardNode(r, path[1], path[2:])
-	case len(path) >= 2 && path[0] == "tenants":
-		return rt.shardTenant(r, path[1], path[2:])
+	case len(path) >= 2 && string(path[0]) == "nodes":
+		return rt.shardNode(r, string(path[1]), path[2:])
+	case len(path) >= 2 && string(path[0]) == "tenants":
+		return rt.shardTenant(r, string(path[1]), path[2:])
 	}
 	return noRoute()
 }
 
-func (rt *Router) shardNode(r *http1.Request, name string, rest []string) http1.Answer {
+func (rt *Router) shardNode(r *http1.Request, name string, rest [][]byte) http1.Answer {
 	if !http1.ValidTenant(name) {
 		return badName("node", name)
 	}
@@ -38,15 +39,15 @@ func (rt *Router) shardNode(r *http1.Request, name string, rest []string) http1.
 			"PUT":    func() http1.Answer { return rt.putNode(r, name) },
 			"DELETE": func() http1.Answer { return rt.deleteNode(r, name) },
 		})
-	case len(rest) == 1 && rest[0] == "drain":
+	case len(rest) == 1 && string(rest[0]) == "drain":
 		return byMethod(r, methods{"POST": func() http1.Answer { return rt.drain(r, name) }})
-	case len(rest) == 1 && rest[0] == "failover":
+	case len(rest) == 1 && string(rest[0]) == "failover":
 		return later("failover")
 	}
 	return noRoute()
 }
 
-func (rt *Router) shardTenant(r *http1.Request, name string, rest []string) http1.Answer {
+func (rt *Router) shardTenant(r *http1.Request, name string, rest [][]byte) http1.Answer {
 	if !http1.ValidTenant(name) {
 		return badName("tenant", name)
 	}
@@ -57,10 +58,10 @@ func (rt *Router) shardTenant(r *http1.Request, name string, rest []string) http
 			"PUT":    func() http1.Answer { return rt.putTenant(r, name) },
 			"DELETE": func() http1.Answer { return rt.deleteTenant(r, name) },
 		})
-	case len(rest) == 1 && rest[0] == "move":
+	case len(rest) == 1 && string(rest[0]) == "move":
 		return byMethod(r, methods{"POST": func() http1.Answer { return rt.postMove(r, name) }})
-	case len(rest) == 1 && (rest[0] == "quota" || rest[0] == "usage"):
-		return later(rest[0])
+	case len(rest) == 1 && (string(rest[0]) == "quota" || string(rest[0]) == "usage"):
+		return later(string(rest[0]))
 	}
 	return noRoute()
 }
