@@ -1,8 +1,10 @@
 package router
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 
@@ -45,10 +47,12 @@ type Config struct {
 	// Version is reported by /_health.
 	Version string
 
-	// FS, Dial, Clock and Log are the environment; the zero values are the real file system, network and clock, and no log.
+	// FS, Dial, Clock, Rand and Log are the environment; the zero values are the real file system, network, clock and
+	// randomness, and no log.
 	FS    vfs.FS
 	Dial  http1.Dialer // opens the connections to nodes
 	Clock func() time.Time
+	Rand  io.Reader
 	Log   zerolog.Logger
 	// LogLost returns how many log lines were dropped, for the metrics.
 	LogLost func() int64
@@ -106,6 +110,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
+	}
+	if c.Rand == nil {
+		c.Rand = rand.Reader
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now

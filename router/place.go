@@ -2,11 +2,11 @@ package router
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"slices"
 	"strings"
 
+	"fenec/internal/edge"
 	"fenec/internal/http1"
 	"fenec/router/directory"
 )
@@ -152,7 +152,7 @@ func (rt *Router) removeTenant(t *directory.Tenant) error {
 		// An interrupted move ends with the tenant: its token, which is on the copy, is used for the deletion too.
 		marked := &directory.Tenant{Name: t.Name, Node: t.Node, State: directory.Deleting, Token: t.Token, Stale: t.Leftovers()}
 		if marked.Token == "" {
-			marked.Token = rand.Text()
+			marked.Token = edge.RandomText(rt.config.Rand)
 		}
 		var err error
 		if t, err = rt.dir.Change(t, marked); err != nil {

@@ -96,7 +96,7 @@ func New(c Config) (*Router, error) {
 	rt.last, rt.give = context.WithCancel(context.Background())
 	rt.ctx, rt.cancel = context.WithCancel(rt.last)
 	rt.repairer.init()
-	dir, err := directory.Open(filepath.Clean(c.Directory), directory.Options{FS: c.FS, Clock: c.Clock, Log: c.Log}, rt.owner())
+	dir, err := directory.Open(filepath.Clean(c.Directory), directory.Options{FS: c.FS, Clock: c.Clock, Rand: c.Rand, Log: c.Log}, rt.owner())
 	if err != nil {
 		rt.give()
 		return nil, err
