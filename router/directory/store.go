@@ -14,6 +14,9 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
+// everything is what the directory asks its own database for.
+var everything = engine.Everything()
+
 // store is the directory's file, open.
 type store struct {
 	db      *engine.DB
@@ -67,7 +70,7 @@ func (s *store) prepare() error {
 	}
 	end := s.feed.End(feed.Landed)
 	for name, c := range map[string]*collection{"nodes": &s.nodes, "tenants": &s.tenants} {
-		c.number = s.feed.Collection(engine.Everything(), name, end)
+		c.number = s.feed.Collection(everything, name, end)
 		c.schema = s.feed.Schema(c.number, end)
 	}
 	return nil
@@ -79,7 +82,7 @@ func (s *store) failed() error { return s.db.Stats().Failed }
 // exec runs statements as one block and returns the change at which it ends. It has no deadline: a change of the directory
 // does not end because its client disconnected.
 func (s *store) exec(sts ...engine.Statement) (version uint64, err error) {
-	reply, err := s.db.Run(context.Background(), engine.Everything(), &engine.Request{Statements: sts})
+	reply, err := s.db.Run(context.Background(), everything, &engine.Request{Statements: sts})
 	switch {
 	case err != nil:
 		return 0, err
@@ -92,7 +95,7 @@ func (s *store) exec(sts ...engine.Statement) (version uint64, err error) {
 // all returns every row, and the change as of which it was read.
 func (s *store) all() (nodes, tenants []Change, version uint64, err error) {
 	var texts [2][]byte
-	err = s.db.SettledView(context.Background(), engine.Everything(), func(v *engine.View) error {
+	err = s.db.SettledView(context.Background(), everything, func(v *engine.View) error {
 		version = v.Seq
 		for i, text := range []string{`get nodes select name, addr, token`, `get tenants select name, node, state, target, token, stale`} {
 			q, err := s.db.Query(text)
@@ -139,7 +142,7 @@ const readBytes = 1 << 20
 func (s *store) since(version, to uint64) (changes []Change, now uint64, err error) {
 	for now = version; ; {
 		moved := s.feed.Moved(feed.Settled)
-		blocks, err := s.feed.Read(engine.Everything(), nil, now, feed.Settled, readBytes)
+		blocks, err := s.feed.Read(everything, nil, now, feed.Settled, readBytes)
 		if err != nil {
 			return nil, 0, err
 		}
