@@ -59,7 +59,6 @@ var mayImport = map[string][]string{
 	"fenec/internal/vfs":         {},
 	"fenec/internal/vfs/crashfs": {"fenec/internal/vfs"},
 	"fenec/internal/simnet":      {},
-	"fenec/internal/sim":         {"fenec/node", "fenec/router", "fenec/engine/wal"},
 	"fenec/internal/importer":    {"fenec/client"},
 	"fenec/internal/tail":        {"fenec/client"},
 	"fenec/router/directory": {
