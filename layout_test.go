@@ -225,7 +225,7 @@ func listPackages(t *testing.T) []pkg {
 // makesScopes names, by server, the functions that may make a scope: what a request may do is decided in one place.
 var makesScopes = map[string][]string{"node": {"scopeOf"}, "router": {"a declaration"}}
 
-func TestScopesAreMadeInOnePlace(t *testing.T) {
+func TestTheLayoutMakesScopesInOnePlace(t *testing.T) {
 	for dir, allowed := range makesScopes {
 		made := map[string]bool{}
 		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {

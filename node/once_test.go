@@ -183,5 +183,6 @@ func TestATenantPastItsMemoryReplays(t *testing.T) {
 		r.want(422, "POST", "/t/x"+w.path, w.body+" ", "Idempotency-Key", fmt.Sprint(i))
 		r.want(507, "POST", "/t/x"+w.path, w.body, "Idempotency-Key", "new")
 		r.want(507, "POST", "/t/x"+w.path, w.body)
+		r.want(403, "POST", "/t/x"+w.path, w.body, "Fenec-Read", "replica")
 	}
 }

@@ -271,6 +271,9 @@ func TestTheZeroScopeReadsNoChanges(t *testing.T) {
 	if changed, err := f.Changed(engine.Scope{}, nil, 1, 0, 10); err == nil || !errors.Is(err, refused) || changed.Seq != 0 {
 		t.Errorf("Changed = %v, %v, want %v", changed, err, refused)
 	}
+	if _, err := f.Changed(engine.Scope{}, nil, 1, 99, 10); !errors.Is(err, refused) {
+		t.Errorf("Changed past the end: %v, want %v", err, refused)
+	}
 	if n, err := f.Behind(engine.Scope{}, 0); err == nil || !errors.Is(err, refused) || n != 0 {
 		t.Errorf("Behind = %d, %v, want %v", n, err, refused)
 	}
