@@ -43,6 +43,7 @@
 package engine
 
 import (
+	"context"
 	"crypto/rand"
 	"io"
 	"math"
@@ -85,6 +86,10 @@ type Options struct {
 	// fails with that error. It is called under the database's lock, so it must be quick and must not call the database.
 	// nil refuses none.
 	Refuse func(Effect) error
+	// Acknowledge is called with the change that a block ends with, once the block is as durable as Sync asks and before its
+	// write returns; a repeat of a write under a key calls it too. It may block, and holds no lock. If it returns an error,
+	// the write fails with that error, and its block stays. nil acknowledges at once.
+	Acknowledge func(ctx context.Context, seq uint64) error
 	// Slow logs the shape of a statement that takes longer. Zero logs none.
 	Slow time.Duration
 	Log  zerolog.Logger

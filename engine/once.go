@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"time"
 
 	"fenec/engine/fail"
@@ -43,8 +44,8 @@ type Kept struct {
 }
 
 // RanBefore returns the answer kept under the key of o, or nil if the write has not run or o is nil. It also works on a
-// database that accepts no writes.
-func (db *DB) RanBefore(scope Scope, o *Once) (*Kept, error) {
+// database that accepts no writes. Like a write it returns once the answer may be acknowledged.
+func (db *DB) RanBefore(ctx context.Context, scope Scope, o *Once) (*Kept, error) {
 	if err := scope.MayRead(); err != nil {
 		return nil, err
 	}
@@ -58,7 +59,10 @@ func (db *DB) RanBefore(scope Scope, o *Once) (*Kept, error) {
 	if kept == nil {
 		return nil, err
 	}
-	return kept, db.durable(last)
+	if err = db.durable(last); err == nil {
+		err = db.acknowledged(ctx, kept.Seq)
+	}
+	return kept, err
 }
 
 func (o *Once) check() error {

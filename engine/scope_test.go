@@ -49,7 +49,7 @@ func scoped(db *DB, scope Scope, text string) map[string]error {
 	_, _, errs["Claim"] = db.Claim(scope, sts)
 	errs["View"] = db.View(ctx, scope, func(*View) error { return nil })
 	errs["SettledView"] = db.SettledView(ctx, scope, func(*View) error { return nil })
-	_, errs["RanBefore"] = db.RanBefore(scope, once)
+	_, errs["RanBefore"] = db.RanBefore(context.Background(), scope, once)
 	_, errs["Collections"] = db.Collections(scope)
 	_, errs["Consumers"] = db.Consumers(scope)
 	_, errs["Consumer"] = db.Consumer(scope, "a")

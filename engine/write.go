@@ -17,7 +17,7 @@ import (
 //	run          makes the changes in memory and records how to undo them
 //	land         gives the block its place in the file, or undoes it
 //	durable      blocks until the block is as durable as Options.Sync asks
-//	acknowledge  makes the writer link vectors if too many wait, before it is answered
+//	acknowledge  waits until Options.Acknowledge permits the answer, and links vectors if too many wait for that
 //
 // The first three run under the locks.
 type write struct {
@@ -49,7 +49,7 @@ func (db *DB) write(w *write) (kept *Kept, err error) {
 		w.at = -1
 		return nil, err
 	}
-	if kept, err = db.RanBefore(w.scope, w.once); kept != nil || err != nil {
+	if kept, err = db.RanBefore(w.ctx, w.scope, w.once); kept != nil || err != nil {
 		w.at = -1
 		return kept, err
 	}
@@ -61,11 +61,11 @@ func (db *DB) write(w *write) (kept *Kept, err error) {
 	if err == nil {
 		err = db.durable(ticket)
 	}
+	if err == nil {
+		err = db.acknowledge(w, kept, ticket)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if kept == nil {
-		db.acknowledge(w)
 	}
 	return kept, nil
 }
@@ -169,13 +169,33 @@ func (db *DB) durable(ticket wal.Ticket) error {
 	return nil
 }
 
-// acknowledge makes the writer link as many vectors as it wrote if too many wait to be linked.
-func (db *DB) acknowledge(w *write) {
+// acknowledge waits until w may be answered, with the answer kept under its key if it has run before. It makes the writer
+// link as many vectors as it wrote if too many wait to be linked.
+func (db *DB) acknowledge(w *write, kept *Kept, ticket wal.Ticket) error {
+	if kept != nil {
+		return db.acknowledged(w.ctx, kept.Seq)
+	}
 	changed := w.result.Affected
 	for i := range w.results {
 		changed += w.results[i].Affected
 	}
 	db.derived.LinkIfBehind(w.ctx, changed)
+	if ticket == 0 { // nothing was written
+		return nil
+	}
+	seq := w.result.Seq
+	if n := len(w.results); n > 0 {
+		seq = w.results[n-1].Seq
+	}
+	return db.acknowledged(w.ctx, seq)
+}
+
+// acknowledged asks Options.Acknowledge about the block that ends with a change.
+func (db *DB) acknowledged(ctx context.Context, seq uint64) error {
+	if db.opts.Acknowledge == nil {
+		return nil
+	}
+	return db.opts.Acknowledge(ctx, seq)
 }
 
 // Effect is what a block does to its database.

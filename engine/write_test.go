@@ -1,10 +1,14 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"fenec/internal/vfs/crashfs"
 )
 
 // TestABlockIsRefusedByWhatItDoes asks before each block lands, with the effect of the whole block.
@@ -85,4 +89,81 @@ func TestABlockIsRefusedByWhatItDoes(t *testing.T) {
 	if !slices.Equal(rows, []int64{1, 0, -1}) {
 		t.Errorf("asked about %v rows", rows)
 	}
+}
+
+// TestAWriteIsAnsweredOnceItIsAcknowledged has whoever acknowledges wait: the write does not return and is on disk and
+// visible already. A repeat under its key waits too.
+func TestAWriteIsAnsweredOnceItIsAcknowledged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked []uint64
+		answer := make(chan error)
+		hold := false
+		fs := crashfs.New(1)
+		db := inMemory(t, Options{FS: fs, Sync: always, Acknowledge: func(_ context.Context, seq uint64) error {
+			if !hold {
+				return nil
+			}
+			asked = append(asked, seq)
+			return <-answer
+		}})
+		mustExec(t, db, `create collection c (n int)`)
+		hold = true
+		once := func(key string) *Once {
+			return &Once{Key: key, Answer: func([]Result) (int, []byte) { return 201, []byte(key) }}
+		}
+		write := func(o *Once, texts ...string) <-chan error {
+			done := make(chan error, 1)
+			go func() {
+				reply, err := db.Run(t.Context(), Everything(), &Request{Statements: statements1(texts...), Once: o})
+				if err == nil && reply.Kept == nil && o != nil && reply.Result.Seq+uint64(len(reply.Results)) == 0 {
+					err = errors.New("neither a result nor a kept answer")
+				}
+				done <- err
+			}()
+			synctest.Wait()
+			return done
+		}
+		errLate := errors.New("no replica has it")
+		for i, tc := range []struct {
+			name  string
+			once  *Once
+			texts []string
+			err   error
+			rows  int
+		}{
+			{"a statement", nil, []string{`put c {n: 1}`}, nil, 1},
+			{"one that is not acknowledged", nil, []string{`put c {n: 2}`}, errLate, 2},
+			{"a batch", nil, []string{`put c {n: 3}`, `get c`, `put c {n: 4}`}, nil, 4},
+			{"a write under a key that is not acknowledged", once("k"), []string{`put c {n: 5}`}, errLate, 5},
+			{"its repeat", once("k"), []string{`put c {n: 5}`}, nil, 5},
+		} {
+			done := write(tc.once, tc.texts...)
+			if len(asked) != i+1 || asked[i] != db.seq {
+				t.Fatalf("%s: asked about %v at change %d", tc.name, asked, db.seq)
+			}
+			select {
+			case err := <-done:
+				t.Fatalf("%s is answered before it is acknowledged: %v", tc.name, err)
+			default:
+			}
+			if n := mustExec(t, db, `get c`).Rows; n != tc.rows {
+				t.Errorf("%s: %d rows are visible, want %d", tc.name, n, tc.rows)
+			}
+			answer <- tc.err
+			if err := <-done; !errors.Is(err, tc.err) {
+				t.Errorf("%s: %v, want %v", tc.name, err, tc.err)
+			}
+		}
+		for _, text := range []string{`get c`, `del c where n = 99`} { // no block
+			if err := <-write(nil, text); err != nil || len(asked) != 5 {
+				t.Errorf("%s: %v, asked about %v", text, err, asked)
+			}
+		}
+		hold = false
+		left := fs.Crash()
+		reopened := reopen(t, Options{FS: left})
+		if n := mustExec(t, reopened, `get c`).Rows; n != 5 {
+			t.Errorf("%d rows are on disk, want 5", n)
+		}
+	})
 }

@@ -119,7 +119,7 @@ func (c *call) execClaim(st engine.Statement, answer func(*call, *engine.Result)
 	if waits == nil { // it reads
 		return c.sure(run)(false)
 	}
-	if kept, err := db.RanBefore(c.scope, o); kept != nil || err != nil {
+	if kept, err := db.RanBefore(c.request.Context(), c.scope, o); kept != nil || err != nil {
 		return replay(kept), err
 	}
 	return c.claim(waits, run)
@@ -152,7 +152,7 @@ func (c *call) execBatchClaim(statements []engine.Statement) (a http1.Answer, co
 		a, err = c.sure(run)(false)
 		return a, 0, at, err
 	}
-	if kept, err := db.RanBefore(c.scope, o); kept != nil || err != nil {
+	if kept, err := db.RanBefore(c.request.Context(), c.scope, o); kept != nil || err != nil {
 		return replay(kept), 0, -1, err
 	}
 	a, err = c.claim(waits, run)

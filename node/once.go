@@ -130,7 +130,7 @@ func (c *call) ranBefore(refused error) (http1.Answer, error) {
 	if err != nil {
 		return http1.Answer{}, err
 	}
-	kept, err := c.tenant.db.RanBefore(c.scope, o)
+	kept, err := c.tenant.db.RanBefore(c.request.Context(), c.scope, o)
 	switch {
 	case err != nil:
 		return http1.Answer{}, err
