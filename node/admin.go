@@ -1,7 +1,6 @@
 package node
 
 import (
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"fenec/internal/edge"
 	"fenec/internal/http1"
 	"fenec/node/rest"
+	"fenec/node/tenants"
 
 	"github.com/go-json-experiment/json"
 )
@@ -87,71 +87,27 @@ func (n *Node) serveAdmin(r *http1.Request, path [][]byte) http1.Answer {
 
 // adminStats is GET /_admin/stats.
 func (n *Node) adminStats(r *http1.Request, _ string) http1.Answer {
-	names, err := n.fs.ReadDir(n.dir)
+	count, disk, err := n.tenants.Disk()
 	if err != nil {
-		return n.answerError(r, storageError("the directory of the tenants cannot be read", err))
-	}
-	tenants, disk := 0, int64(0)
-	for _, name := range names {
-		if _, ok := tenantOf(name); ok {
-			tenants++
-		}
-		if info, err := n.fs.Stat(n.dir + string(os.PathSeparator) + name); err == nil && !info.Dir {
-			disk += info.Size // a file that was deleted meanwhile takes no space
-		}
+		return n.answerError(r, err)
 	}
 	open := 0
-	n.eachOpen(func(t *tenant) {
+	n.tenants.Each(func(t *tenants.Tenant) {
 		open++
-		n.measure(t)
+		n.tenants.Measure(t)
 	})
-	body := appendNumber(append(r.Scratch(), '{'), "tenants", int64(tenants))
+	body := appendNumber(append(r.Scratch(), '{'), "tenants", int64(count))
 	body = appendNumber(append(body, ','), "open", int64(open))
 	body = appendNumber(append(body, ','), "disk_bytes", disk)
-	body = appendNumber(append(body, ','), "memory_bytes", n.budget.held())
-	body = appendNumber(append(body, ','), "dead_bytes", n.budget.dead.Load())
-	running, _ := n.compactor.counts()
-	body = appendNumber(append(body, ','), "compacting", int64(running))
+	body = appendNumber(append(body, ','), "memory_bytes", n.budget.tenants.Held())
+	body = appendNumber(append(body, ','), "dead_bytes", n.budget.tenants.Dead())
+	body = appendNumber(append(body, ','), "compacting", int64(n.tenants.Compacting()))
 	return http1.Answer{Status: 200, Headers: http1.JSON, Body: append(body, '}')}
-}
-
-// tenantOf returns the tenant that a file of the directory belongs to. ok is false for other files.
-func tenantOf(file string) (name string, ok bool) {
-	name, ok = strings.CutSuffix(file, fileSuffix)
-	return name, ok && http1.ValidTenant(name)
-}
-
-// tenantNames returns the tenants on disk, damaged ones included, sorted.
-func (n *Node) tenantNames() ([]string, error) {
-	files, err := n.fs.ReadDir(n.dir)
-	if err != nil {
-		return nil, storageError("the directory of the tenants cannot be read", err)
-	}
-	names := files[:0]
-	for _, file := range files {
-		if name, ok := tenantOf(file); ok {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names, nil
-}
-
-// countTenants returns how many tenants there are on disk, for a metric: 0 if the directory cannot be read.
-func (n *Node) countTenants() int {
-	if n.single != nil {
-		return 1
-	}
-	names, err := n.tenantNames()
-	if err != nil {
-		return 0
-	}
-	return len(names)
 }
 
 // adminTenants is GET /_admin/tenants.
 func (n *Node) adminTenants(r *http1.Request, _ string) http1.Answer {
-	names, err := n.tenantNames()
+	names, err := n.tenants.Names()
 	if err != nil {
 		return n.answerError(r, err)
 	}
@@ -172,16 +128,16 @@ func (n *Node) adminOpen(r *http1.Request, _ string) http1.Answer {
 		text []byte
 	}
 	var lines []line
-	n.eachOpen(func(t *tenant) {
-		seq, _ := t.db.Position()
-		text := append([]byte(`{"name":`), doc.AppendQuoted(nil, []byte(t.name))...)
-		text = appendNumber(append(text, ','), "memory_bytes", n.measure(t))
-		text = appendNumber(append(text, ','), "file_bytes", t.file.Load())
-		text = appendNumber(append(text, ','), "dead_bytes", t.dead.Load())
-		text = strconv.AppendBool(append(text, `,"frozen":`...), t.db.Frozen())
+	n.tenants.Each(func(t *tenants.Tenant) {
+		seq, _ := t.DB.Position()
+		text := append([]byte(`{"name":`), doc.AppendQuoted(nil, []byte(t.Name))...)
+		text = appendNumber(append(text, ','), "memory_bytes", n.tenants.Measure(t))
+		text = appendNumber(append(text, ','), "file_bytes", t.FileBytes())
+		text = appendNumber(append(text, ','), "dead_bytes", t.DeadBytes())
+		text = strconv.AppendBool(append(text, `,"frozen":`...), t.DB.Frozen())
 		text = append(text, `,"role":"primary","seq":`...)
 		text = append(strconv.AppendUint(text, seq, 10), '}')
-		lines = append(lines, line{t.name, text})
+		lines = append(lines, line{t.Name, text})
 	})
 	slices.SortFunc(lines, func(a, b line) int { return strings.Compare(a.name, b.name) })
 	body := append(r.Scratch(), '[')
@@ -197,15 +153,12 @@ func (n *Node) adminOpen(r *http1.Request, _ string) http1.Answer {
 // adminTenant is PUT and DELETE /_admin/tenants/<t>.
 func (n *Node) adminTenant(r *http1.Request, name string) http1.Answer {
 	c, err := readCondition(r)
-	if err == nil {
-		err = n.checkWritable()
-	}
 	if err == nil && r.Method == "PUT" {
-		if err = n.create(name, c); err == nil {
+		if err = n.tenants.Create(name, c); err == nil {
 			return answerTenant(r, 201, name)
 		}
 	} else if err == nil {
-		if err = n.delete(name, c); err == nil {
+		if err = n.tenants.Delete(name, c); err == nil {
 			return http1.Answer{Status: 204}
 		}
 	}
@@ -216,13 +169,6 @@ func answerTenant(r *http1.Request, status int, name string) http1.Answer {
 	body := append(r.Scratch(), `{"tenant":`...)
 	body = append(doc.AppendQuoted(body, []byte(name)), '}')
 	return http1.Answer{Status: status, Headers: http1.JSON, Body: body}
-}
-
-func (n *Node) checkWritable() error {
-	if n.config.ReadOnly {
-		return fail.New(fail.ReadOnly, "the node is read-only")
-	}
-	return nil
 }
 
 // freezeRequest is the optional body of a freeze or a thaw.
@@ -242,26 +188,26 @@ func readFreeze(r *http1.Request) (f freezeRequest, err error) {
 }
 
 func checkToken(token string) error {
-	if len(token) > maxHold/8 {
-		return fail.New(fail.Invalid, "the token is longer than %d bytes", maxHold/8)
+	if len(token) > tenants.MaxToken {
+		return fail.New(fail.Invalid, "the token is longer than %d bytes", tenants.MaxToken)
 	}
 	return nil
 }
 
 // adminFreeze is POST .../freeze.
 func (n *Node) adminFreeze(r *http1.Request, name string) http1.Answer {
-	return n.changeHold(r, name, true, n.freeze)
+	return n.changeHold(r, name, true, n.tenants.Freeze)
 }
 
 // adminThaw is POST .../thaw.
 func (n *Node) adminThaw(r *http1.Request, name string) http1.Answer {
-	return n.changeHold(r, name, false, n.thaw)
+	return n.changeHold(r, name, false, n.tenants.Thaw)
 }
 
-func (n *Node) changeHold(r *http1.Request, name string, frozen bool, change func(name, token string, c condition) (uint64, error)) http1.Answer {
+func (n *Node) changeHold(r *http1.Request, name string, frozen bool, change func(name, token string, c tenants.Condition) (uint64, error)) http1.Answer {
 	c, err := readCondition(r)
 	if err == nil {
-		err = n.checkWritable()
+		err = n.tenants.CheckWritable()
 	}
 	var f freezeRequest
 	if err == nil {
@@ -283,25 +229,22 @@ func (n *Node) changeHold(r *http1.Request, name string, frozen bool, change fun
 // service yet, and its change; and in its head, also for a name without a tenant and for a damaged tenant, the revision of
 // that state.
 func (n *Node) adminFrozen(r *http1.Request, name string) http1.Answer {
-	revision := n.revisions.of(name)
+	revision := n.tenants.Revision(name)
 	a := n.describeHold(r, name)
 	a.Headers = withRevision(a.Headers, revision)
 	return a
 }
 
 func (n *Node) describeHold(r *http1.Request, name string) http1.Answer {
-	t, err := n.acquire(name)
+	state, err := n.tenants.State(name)
 	if err != nil {
 		return n.answerError(r, err)
 	}
-	defer n.release(t)
-	h := t.hold.Load()
-	seq, _ := t.db.Position()
-	body := strconv.AppendBool(append(r.Scratch(), `{"frozen":`...), h != nil)
-	if h != nil && h.Token != "" {
-		body = doc.AppendQuoted(append(body, `,"token":`...), []byte(h.Token))
+	body := strconv.AppendBool(append(r.Scratch(), `{"frozen":`...), state.Frozen)
+	if state.Token != "" {
+		body = doc.AppendQuoted(append(body, `,"token":`...), []byte(state.Token))
 	}
-	body = strconv.AppendBool(append(body, `,"held":`...), h != nil && h.Held)
-	body = append(strconv.AppendUint(append(body, `,"seq":`...), seq, 10), '}')
+	body = strconv.AppendBool(append(body, `,"held":`...), state.Held)
+	body = append(strconv.AppendUint(append(body, `,"seq":`...), state.Seq, 10), '}')
 	return http1.Answer{Status: 200, Headers: http1.JSON, Body: body}
 }

@@ -188,7 +188,7 @@ func TestAnImageIsInstalledHeldAndServedOnceThawed(t *testing.T) {
 			t.Errorf("after %d restarts: %s", restarts, got)
 		}
 		b.stop()
-		b = start(t, Config{Dir: b.dir})
+		b = start(t, Config{Dir: b.config.Dir})
 	}
 	b.wantAdmin(200, "POST", "tenants/acme/thaw", "{}")
 	b.insert("acme", 51, 1)
@@ -213,7 +213,7 @@ func TestAnImageCutOrChangedIsRefusedAndLeavesNothing(t *testing.T) {
 		if got := r.admin("PUT", "tenants/copy/file", body); got.status != 400 {
 			t.Errorf("%s: got %d %s", name, got.status, got.body)
 		}
-		entries, err := os.ReadDir(r.dir)
+		entries, err := os.ReadDir(r.config.Dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,8 +281,8 @@ func TestDeletingATenantEndsTheImageBeingSent(t *testing.T) {
 		deleted <- got
 	}()
 	eventually(t, "the delete turns requests away", func() bool {
-		one := r.registry.get("acme")
-		return one == nil || one.uses.Load() < 0
+		one := r.tenants.Get("acme")
+		return one == nil || one.Uses() < 0
 	})
 	var rest bytes.Buffer
 	if _, err := io.Copy(&rest, resp.Body); err == nil {

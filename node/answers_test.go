@@ -68,7 +68,7 @@ func TestAnAnswerIsCountedUntilItsClientHasIt(t *testing.T) {
 				r.longRows()
 				resp := r.long(what)
 				synctest.Wait() // the client takes no more than its buffer
-				used, before := r.budget.answers.Used(), r.budget.held()
+				used, before := r.budget.answers.Used(), r.budget.tenants.Held()
 				length := int64(longRowCount * longRowText)
 				switch what {
 				case "a batch":

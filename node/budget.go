@@ -1,10 +1,9 @@
 package node
 
 import (
-	"sync/atomic"
-
 	"fenec/internal/http1"
 	"fenec/internal/vfs"
+	"fenec/node/tenants"
 )
 
 // reservedDescriptors are kept for the rest of the process: the listener, the lock, the log, the poller, and side files of
@@ -21,31 +20,15 @@ const (
 // leastShare is the minimum for connections and for open tenants, even with few descriptors.
 const leastShare = 4
 
-// budget is how much the node may have open and held.
+// budget is how much the node may have open and hold.
 type budget struct {
-	connections int   // at once, without those of streams
-	streams     int64 // at once
-	tenants     int64 // open at once
-	refusals    int   // connections past those, while they are refused
-	ceiling     int64 // bytes the open tenants may hold, 0 for no limit
-
-	open   atomic.Int64 // tenants open or being opened
-	memory atomic.Int64 // bytes the open tenants held when last measured
-	files  atomic.Int64 // bytes of their files, likewise
-	dead   atomic.Int64 // bytes of the files that a compact would remove
+	connections int             // at once, without those of streams
+	streams     int64           // at once
+	refusals    int             // connections past those, while they are refused
+	tenants     *tenants.Budget // open tenants, and all memory
 
 	bodies  *http1.Budget // of requests
 	answers *http1.Budget // of running statements, and of answers, events and pages that wait for their clients
-}
-
-// held returns how many bytes the node holds: the open tenants, the bodies of requests, and statements and answers.
-func (b *budget) held() int64 { return b.memory.Load() + b.bodies.Used() + b.answers.Used() }
-
-// count replaces the last measurement of a tenant in the sums.
-func (b *budget) count(t *tenant, memory, file, dead int64) {
-	b.memory.Add(memory - t.memory.Swap(memory))
-	b.files.Add(file - t.file.Swap(file))
-	b.dead.Add(dead - t.dead.Swap(dead))
 }
 
 // share returns how much memory one use besides the open tenants may take: most, or a part of --max-memory if that is less,
@@ -73,15 +56,9 @@ func newBudget(c Config) budget {
 	return budget{
 		connections: int(connections),
 		streams:     streams,
-		tenants:     max(free-connections-streams, leastShare),
 		refusals:    refusals,
-		ceiling:     c.MaxMemory,
+		tenants:     &tenants.Budget{MaxOpen: max(free-connections-streams, leastShare), MaxMemory: c.MaxMemory},
 		bodies:      http1.NewBudget(c.share(http1.BodyMemory, 4, http1.MaxBody)),
 		answers:     http1.NewBudget(c.share(answerMemory, 2, leastAnswerMemory)),
 	}
-}
-
-// tight reports whether tenants should be closed before one that holds more bytes is opened.
-func (b *budget) tight(more int64) bool {
-	return b.open.Load() > b.tenants || b.ceiling > 0 && b.held()+more > b.ceiling
 }

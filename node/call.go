@@ -10,6 +10,7 @@ import (
 	"fenec/engine/fail"
 	"fenec/internal/http1"
 	"fenec/node/rest"
+	"fenec/node/tenants"
 )
 
 // call is one request inside its tenant. Calls are pooled with their buffers, so that a request for a few rows
@@ -17,7 +18,7 @@ import (
 type call struct {
 	node    *Node
 	request *http1.Request
-	tenant  *tenant
+	tenant  *tenants.Tenant
 	scope   engine.Scope // made by serveTenant
 	all     bool         // the path is /C/all
 	key     []byte       // the request's Idempotency-Key, if keyed
@@ -63,11 +64,11 @@ func (c *call) context() context.Context {
 }
 
 // checkGrowth refuses a write that adds to a tenant which alone holds more than all tenants may hold.
-func (n *Node) checkGrowth(t *tenant) error {
-	if n.budget.ceiling == 0 || n.measure(t) <= n.budget.ceiling {
+func (n *Node) checkGrowth(t *tenants.Tenant) error {
+	if n.budget.tenants.MaxMemory == 0 || n.tenants.Measure(t) <= n.budget.tenants.MaxMemory {
 		return nil
 	}
-	return fail.New(fail.Full, "the tenant holds more than the %d MiB of memory this node may use: only deletes are taken", n.budget.ceiling>>20)
+	return fail.New(fail.Full, "the tenant holds more than the %d MiB of memory this node may use: only deletes are taken", n.budget.tenants.MaxMemory>>20)
 }
 
 // answer returns a result as an answer with status 200.
@@ -119,7 +120,7 @@ func (c *call) headNow() []http1.Header {
 	if !c.marked {
 		return http1.JSON
 	}
-	return positionHeaders(c.tenant.db.Position())
+	return positionHeaders(c.tenant.DB.Position())
 }
 
 // writeHeaders returns headers with the tenant's position after a write.

@@ -53,15 +53,15 @@ func (c *call) changes() http1.Answer {
 // onePage returns the requested page of changes.
 func (c *call) onePage(q *changesQuery) (http1.Answer, error) {
 	p := page{
-		feed: c.tenant.feed, scope: c.scope, next: q.since, body: c.request.Scratch(), limit: q.limit, names: c.tenant.feed.Names(),
+		feed: c.tenant.Feed, scope: c.scope, next: q.since, body: c.request.Scratch(), limit: q.limit, names: c.tenant.Feed.Names(),
 		account: &c.account,
 	}
 	p.roof = cap(p.body)
 	if err := c.fill(&p, q.wait); err != nil {
 		return http1.Answer{}, err
 	}
-	headers := withType(positionHeaders(c.tenant.db.Position()), ndjson)
-	if err := c.tenant.feed.CoverHistory(); err != nil { // the page's cursor belongs to that history
+	headers := withType(positionHeaders(c.tenant.DB.Position()), ndjson)
+	if err := c.tenant.Feed.CoverHistory(); err != nil { // the page's cursor belongs to that history
 		return http1.Answer{}, err
 	}
 	headers = append(headers, http1.Header{Name: nextName, Value: strconv.AppendUint(nil, p.next, 10)})
@@ -82,10 +82,10 @@ func (c *call) answerCursor(err error) http1.Answer {
 		body := http1.AppendError(nil, err.Error())
 		body = append(body[:len(body)-1], `,"since":`...)
 		body = append(strconv.AppendUint(body, gone.First, 10), '}')
-		return http1.Answer{Status: 410, Headers: positionHeaders(c.tenant.db.Position()), Body: body}
+		return http1.Answer{Status: 410, Headers: positionHeaders(c.tenant.DB.Position()), Body: body}
 	case errors.As(err, &ahead), fail.KindOf(err) == fail.Conflict:
 		a := http1.ErrorAnswer(409, err.Error())
-		a.Headers = positionHeaders(c.tenant.db.Position())
+		a.Headers = positionHeaders(c.tenant.DB.Position())
 		return a
 	}
 	return c.node.answerError(c.request, err)
@@ -136,10 +136,10 @@ func (q *changesQuery) read(key string, value []byte) (which int, err error) {
 
 // findCursor sets where the page begins, and fails if that cursor cannot be served.
 func (c *call) findCursor(q *changesQuery) error {
-	changes := c.tenant.feed
+	changes := c.tenant.Feed
 	switch {
 	case q.consumer != nil:
-		consumer, err := c.tenant.db.Consumer(c.scope, string(q.consumer))
+		consumer, err := c.tenant.DB.Consumer(c.scope, string(q.consumer))
 		if err != nil {
 			return err
 		}
@@ -157,20 +157,20 @@ func (c *call) findCursor(q *changesQuery) error {
 // cursor belongs to that history.
 func (c *call) checkCursor(since uint64) error {
 	if c.history != nil && !c.named {
-		switch relation, err := c.tenant.db.Relation(since, c.history); {
+		switch relation, err := c.tenant.DB.Relation(since, c.history); {
 		case err != nil:
 			return err
 		case relation == engine.Diverged:
-			_, history := c.tenant.db.Position()
+			_, history := c.tenant.DB.Position()
 			return fail.New(fail.Conflict, "change %d of history %s is not a change of this copy, whose history is %s", since, c.history, history)
 		}
 	}
-	return c.tenant.feed.Check(since)
+	return c.tenant.Feed.Check(since)
 }
 
 // fill reads the page, and waits if it would be empty.
 func (c *call) fill(p *page, wait time.Duration) error {
-	changes := c.tenant.feed
+	changes := c.tenant.Feed
 	var timer *time.Timer
 	for {
 		moved := changes.Moved(feed.Durable)
@@ -188,7 +188,7 @@ func (c *call) fill(p *page, wait time.Duration) error {
 		case waitOver, waitStopping, waitLeft:
 			return nil
 		case waitGone:
-			return errLeaving(c.tenant.name)
+			return errLeaving(c.tenant.Name)
 		}
 	}
 }

@@ -44,8 +44,8 @@ func BenchmarkChanges(b *testing.B) {
 			puts++
 		}
 		putting += time.Since(began)
-		one := r.registry.get("x")
-		if err := one.db.Sync(); err != nil {
+		one := r.tenants.Get("x")
+		if err := one.DB.Sync(); err != nil {
 			b.Fatal(err)
 		}
 		began = time.Now()

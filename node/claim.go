@@ -55,7 +55,7 @@ func (c *call) claim(waits *engine.Claim, run attempt) (http1.Answer, error) {
 		return http1.Answer{}, fail.New(fail.Closed, "%d claims wait in the node, its maximum: send the request again", c.node.maxClaims)
 	}
 	defer c.node.claims.Add(-1)
-	w := c.tenant.claims.Join(waits)
+	w := c.tenant.Claims.Join(waits)
 	defer w.Leave()
 	timer := time.NewTimer(c.wait)
 	defer timer.Stop()
@@ -73,7 +73,7 @@ func (c *call) claim(waits *engine.Claim, run attempt) (http1.Answer, error) {
 		case waitOver, waitStopping:
 			return c.lastRun(run)
 		case waitGone:
-			return http1.Answer{}, errLeaving(c.tenant.name)
+			return http1.Answer{}, errLeaving(c.tenant.Name)
 		case waitLeft:
 			return http1.Answer{}, errLeft()
 		}
@@ -97,7 +97,7 @@ func (c *call) lastRun(run attempt) (http1.Answer, error) {
 
 // execClaim is exec of a statement that may be held.
 func (c *call) execClaim(st engine.Statement, answer func(*call, *engine.Result) http1.Answer) (http1.Answer, error) {
-	db, ctx := c.tenant.db, claimant{c.context(), c.request}
+	db, ctx := c.tenant.DB, claimant{c.context(), c.request}
 	waits, _, err := db.Claim(c.scope, []engine.Statement{st})
 	if err != nil {
 		return http1.Answer{}, err
@@ -127,7 +127,7 @@ func (c *call) execClaim(st engine.Statement, answer func(*call, *engine.Result)
 
 // execBatchClaim is execBatch of statements that may be held.
 func (c *call) execBatchClaim(statements []engine.Statement) (a http1.Answer, completed, at int, err error) {
-	db, ctx := c.tenant.db, claimant{c.context(), c.request}
+	db, ctx := c.tenant.DB, claimant{c.context(), c.request}
 	waits, at, err := db.Claim(c.scope, statements)
 	if err != nil {
 		return http1.Answer{}, 0, at, err

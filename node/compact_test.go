@@ -13,6 +13,7 @@ import (
 	"fenec/engine/doc"
 	"fenec/engine/wal"
 	"fenec/internal/vfs/crashfs"
+	"fenec/node/tenants"
 
 	"github.com/rs/zerolog"
 )
@@ -26,12 +27,12 @@ func (r *running) exec(tenant, text string, params ...doc.Value) {
 	one := r.single
 	if one == nil {
 		var err error
-		if one, err = r.acquire(tenant); err != nil {
+		if one, err = r.tenants.Acquire(tenant); err != nil {
 			r.t.Fatal(err)
 		}
-		defer r.release(one)
+		defer r.tenants.Release(one)
 	}
-	if _, err := one.db.Exec(context.Background(), engine.Everything(), engine.Statement{Text: text, Params: params}, nil); err != nil {
+	if _, err := one.DB.Exec(context.Background(), engine.Everything(), engine.Statement{Text: text, Params: params}, nil); err != nil {
 		r.t.Fatalf("%s: %v", text, err)
 	}
 }
@@ -41,7 +42,7 @@ func (r *running) exec(tenant, text string, params ...doc.Value) {
 func (r *running) fillBig(tenant string) {
 	r.t.Helper()
 	if r.single == nil {
-		if err := r.create(tenant, condition{}); err != nil {
+		if err := r.tenants.Create(tenant, tenants.Condition{}); err != nil {
 			r.t.Fatal(err)
 		}
 	}
@@ -49,7 +50,7 @@ func (r *running) fillBig(tenant string) {
 	for range 320 {
 		r.exec(tenant, "put c {s: $1}", doc.TextValue([]byte(bigText)))
 	}
-	if r.single == nil && !r.closeIfIdle(r.registry.get(tenant)) {
+	if r.single == nil && !r.tenants.CloseIfIdle(r.tenants.Get(tenant)) {
 		r.t.Fatal("a request is in the tenant")
 	}
 }
@@ -68,11 +69,11 @@ const (
 // size is the length of a tenant's file.
 func (r *running) size(tenant string) int64 {
 	r.t.Helper()
-	path := r.path(tenant)
+	path := r.file(tenant + ".fenec")
 	if r.single != nil {
 		path = r.config.File
 	}
-	info, err := r.fs.Stat(path)
+	info, err := r.config.FS.Stat(path)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func holdWrites(fs *crashfs.FS) *heldWrites {
 	h := &heldWrites{release: make(chan struct{}), writes: map[string]int{}}
 	turn := make(chan struct{}, 1) // a lock whose wait synctest sees
 	fs.Hook(func(op crashfs.Op, name string) error {
-		if op != crashfs.Write || !strings.HasSuffix(name, fileSuffix+wal.SideSuffix) {
+		if op != crashfs.Write || !strings.HasSuffix(name, ".fenec"+wal.SideSuffix) {
 			return nil
 		}
 		turn <- struct{}{}
@@ -144,20 +145,20 @@ func TestATenantThatBecomesDueIsCompactedWithoutARequest(t *testing.T) {
 		r.exec("x", "get c count")
 		synctest.Wait()
 		r.wantNotCompacted("x")
-		r.sweep()
-		before := r.budget.files.Load()
-		if before != r.size("x") || r.budget.dead.Load() > 1<<16 {
-			t.Errorf("%d of %d bytes are dead of a file of %d in which nothing is", r.budget.dead.Load(), before, r.size("x"))
+		r.tenants.Sweep()
+		before := r.budget.tenants.Files()
+		if before != r.size("x") || r.budget.tenants.Dead() > 1<<16 {
+			t.Errorf("%d of %d bytes are dead of a file of %d in which nothing is", r.budget.tenants.Dead(), before, r.size("x"))
 		}
 		r.kill("x")
 		synctest.Wait()
 		r.wantCompacted("x")
 		r.wantMetrics(`fenec_compactions_total{result="done"} 1`, `fenec_compactions_total{result="failed"} 0`,
 			`fenec_compactions_running 0`, `fenec_compactions_waiting 0`, fmt.Sprintf("fenec_file_bytes %d", r.size("x")))
-		if taken := r.compactor.taken.Get(); taken < 19<<20 || taken > uint64(before) {
+		if taken := r.counter("fenec_compacted_bytes_total").Get(); taken < 19<<20 || taken > uint64(before) {
 			t.Errorf("a compaction of a file of %d bytes took %d off it", before, taken)
 		}
-		if dead := r.budget.dead.Load(); dead > 100 {
+		if dead := r.budget.tenants.Dead(); dead > 100 {
 			t.Errorf("%d bytes are dead after a compaction", dead)
 		}
 		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `{"level":"info","tenant":"x","before":2`) ||
@@ -184,11 +185,11 @@ func TestATenantOpenedHalfDeadIsCompactedThoughIdle(t *testing.T) {
 				if file == "" {
 					synctest.Wait()
 					r.wantNotCompacted("x") // which no request has opened
-					one, err := r.acquire("x")
+					one, err := r.tenants.Acquire("x")
 					if err != nil {
 						t.Fatal(err)
 					}
-					r.release(one)
+					r.tenants.Release(one)
 				}
 				synctest.Wait()
 				r.wantCompacted("x")
@@ -239,11 +240,11 @@ func TestAFileIsNotCompactedWhileTheDiskHasNoRoomForTheCopy(t *testing.T) {
 	inBubble(t, Config{FS: fs, CompactAt: 0.5, Log: zerolog.New(&log)}, func(r *running) {
 		live := int64(10 * len(bigText))
 		fs.SetSpace(live + 1<<20) // a sixteenth of what is live is missing
-		one, err := r.acquire("x")
+		one, err := r.tenants.Acquire("x")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer r.release(one)
+		defer r.tenants.Release(one)
 		for tries, at := 1, time.Duration(0); tries <= 9; tries++ { // at 0, 1, 3, 7, 15, 31, 63, 123 and 183 minutes
 			synctest.Wait()
 			r.wantMetrics(fmt.Sprintf(`fenec_compactions_total{result="no_room"} %d`, tries), "fenec_compactions_waiting 1")
@@ -373,15 +374,17 @@ func TestACompactionEndsAsItsTenantIsFrozenDeletedOrTheNodeStops(t *testing.T) {
 		end   func(r *running) error
 		waits bool // for the write that is under way
 	}{
-		{"frozen", func(r *running) error { _, err := r.freeze("x", "", condition{}); return err }, false},
-		{"deleted", func(r *running) error { return r.delete("x", condition{}) }, true},
-		{"deleted at a change", func(r *running) error { return r.delete("x", condition{seq: 601, named: true}) }, true},
+		{"frozen", func(r *running) error { _, err := r.tenants.Freeze("x", "", tenants.Condition{}); return err }, false},
+		{"deleted", func(r *running) error { return r.tenants.Delete("x", tenants.Condition{}) }, true},
+		{"deleted at a change", func(r *running) error { return r.tenants.Delete("x", tenants.Condition{Seq: 601, Named: true}) }, true},
 		{"stopped", func(r *running) error { return r.Shutdown(context.Background()) }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fs := crashfs.New(1)
 			inBubble(t, Config{FS: fs, CompactAt: 0.5}, func(r *running) {
 				held := r.holdCompaction(fs)
+				stopped := r.counter(`fenec_compactions_total{result="stopped"}`)
+				under, waiting := r.gauge("fenec_compactions_running"), r.gauge("fenec_compactions_waiting")
 				ended := make(chan error, 1)
 				go func() { ended <- c.end(r) }()
 				synctest.Wait()
@@ -393,17 +396,17 @@ func TestACompactionEndsAsItsTenantIsFrozenDeletedOrTheNodeStops(t *testing.T) {
 					t.Fatal(err)
 				}
 				synctest.Wait()
-				if got := r.compactor.results[compactStopped].Get(); got != 1 {
+				if got := stopped.Get(); got != 1 {
 					t.Errorf("%d compactions were stopped, want one", got)
 				}
-				if running, waiting := r.compactor.counts(); running+waiting > 0 {
-					t.Errorf("%d are running and %d wait", running, waiting)
+				if under.Get()+waiting.Get() > 0 {
+					t.Errorf("%v are running and %v wait", under.Get(), waiting.Get())
 				}
 				if writes := held.writes["/data/x.fenec"+wal.SideSuffix]; writes > 2 {
 					t.Errorf("it wrote %d times more", writes-1)
 				}
 				names, err := fs.ReadDir("/data")
-				if text := strings.Join(names, " "); err != nil || strings.Contains(text, fileSuffix+wal.SideSuffix) {
+				if text := strings.Join(names, " "); err != nil || strings.Contains(text, ".fenec"+wal.SideSuffix) {
 					t.Errorf("the directory holds %s, %v", text, err)
 				}
 			})
@@ -416,12 +419,12 @@ func TestAThawedTenantIsCompacted(t *testing.T) {
 	inBubble(t, Config{FS: fs, CompactAt: 0.5}, func(r *running) {
 		held := r.holdCompaction(fs)
 		freeze := func() {
-			if _, err := r.freeze("x", "", condition{}); err != nil {
+			if _, err := r.tenants.Freeze("x", "", tenants.Condition{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		thaw := func() {
-			if _, err := r.thaw("x", "", condition{}); err != nil {
+			if _, err := r.tenants.Thaw("x", "", tenants.Condition{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -431,7 +434,7 @@ func TestAThawedTenantIsCompacted(t *testing.T) {
 		close(held.release)
 		synctest.Wait()
 		r.wantNotCompacted("x")
-		r.closeIfIdle(r.registry.get("x"))
+		r.tenants.CloseIfIdle(r.tenants.Get("x"))
 		r.exec("x", "get c count") // opened frozen
 		synctest.Wait()
 		r.wantNotCompacted("x")
@@ -455,7 +458,7 @@ func TestWhatDiesBesideACompactionIsCompactedNext(t *testing.T) {
 		}
 		release := make(chan struct{})
 		fs.Hook(func(op crashfs.Op, name string) error {
-			if op == crashfs.Sync && strings.HasSuffix(name, fileSuffix+wal.SideSuffix) {
+			if op == crashfs.Sync && strings.HasSuffix(name, ".fenec"+wal.SideSuffix) {
 				<-release
 			}
 			return nil
@@ -524,7 +527,7 @@ func TestTheOpenTenantsAreListedWithWhatIsDead(t *testing.T) {
 		r.fillBig("x")
 		r.kill("x")
 		got := r.wantAdmin(200, "GET", "open", "").body
-		s := r.registry.get("x").db.Stats()
+		s := r.tenants.Get("x").DB.Stats()
 		if want := fmt.Sprintf(`"file_bytes":%d,"dead_bytes":%d,`, r.size("x"), s.DeadBytes); !strings.Contains(got, want) || s.DeadBytes < 19<<20 {
 			t.Errorf("got %s, want %s in it", got, want)
 		}

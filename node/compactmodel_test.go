@@ -13,16 +13,24 @@ import (
 	"fenec/engine/doc"
 	"fenec/engine/wal"
 	"fenec/internal/vfs/crashfs"
+
+	"github.com/VictoriaMetrics/metrics"
 )
 
-// idle waits until no compaction is under way or due.
-func (c *compactor) idle(t *testing.T) {
-	t.Helper()
-	eventually(t, "no file is to be compacted", func() bool {
-		running, waiting := c.counts()
-		return running+waiting == 0
-	})
+// compacted waits until no compaction is under way or due.
+func (r *running) compacted() {
+	r.t.Helper()
+	under, waiting := r.gauge("fenec_compactions_running"), r.gauge("fenec_compactions_waiting")
+	eventually(r.t, "no file is to be compacted", func() bool { return waiting.Get()+under.Get() == 0 })
 }
+
+// counter returns a counter of the node's metrics, which counts on when the node has stopped.
+func (r *running) counter(name string) *metrics.Counter {
+	return r.metrics.set.GetOrCreateCounter(name)
+}
+
+// gauge returns a gauge of the node's metrics.
+func (r *running) gauge(name string) *metrics.Gauge { return r.metrics.set.GetOrCreateGauge(name, nil) }
 
 // TestWritesBesideAutomaticCompactionsAreKept has writers put, change and delete documents of their own while the node
 // compacts the file again and again, and compares what there is with what was answered: in the node, after a loss of power
@@ -47,8 +55,8 @@ func TestWritesBesideAutomaticCompactionsAreKept(t *testing.T) {
 				maps.Copy(want, own)
 			}
 			r.wantNumbers(want)
-			r.compactor.idle(t)
-			if done := r.compactor.results[compactDone].Get(); done < 2 {
+			r.compacted()
+			if done := r.counter(`fenec_compactions_total{result="done"}`).Get(); done < 2 {
 				t.Errorf("%d compactions were done beside the writes, want some", done)
 			}
 			r.wantNumbers(want)
@@ -124,7 +132,7 @@ func TestAQueueOfJobsDoneLeavesASmallFileAndASmallHeap(t *testing.T) {
 	for range jobs / batch {
 		r.exec("x", fmt.Sprintf("del jobs where run_at <= 7 order run_at limit %d", batch))
 	}
-	r.compactor.idle(t)
+	r.compacted()
 	after, size := heap()-before, r.size("x")
 	t.Logf("%d jobs took %d bytes of heap, done they leave %d and a file of %d", jobs, full, after, size)
 	const most = 17 << 20 // a file is left alone until more than 16 MiB of it is dead

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"fenec/engine"
-	"fenec/engine/feed"
 	"fenec/engine/wal"
 	"fenec/internal/edge"
 	"fenec/internal/vfs"
@@ -78,9 +76,6 @@ func (c Config) withDefaults() Config {
 	if c.CompactWorkers == 0 {
 		c.CompactWorkers = 1
 	}
-	if c.Replication == 0 {
-		c.Replication = feed.DefaultKeep
-	}
 	return c
 }
 
@@ -127,19 +122,4 @@ func (c *Config) compactors() int {
 		return 0
 	}
 	return c.CompactWorkers
-}
-
-// engineOptions returns the options of a tenant's database, and the feed in them; the name is empty for a node over a file.
-func (n *Node) engineOptions(tenant string) (engine.Options, *feed.Feed) {
-	log := n.log
-	if tenant != "" {
-		log = log.With().Str("tenant", tenant).Logger()
-	}
-	changes := feed.New(n.config.Replication)
-	return engine.Options{
-		FS: n.fs, Clock: n.config.Clock, Sync: n.config.Sync, ReadOnly: n.config.ReadOnly,
-		StatementTimeout: n.config.StatementTimeout, KeyTTL: n.config.IdempotencyTTL,
-		CompactAt: n.config.CompactAt, Due: func() { n.compactor.want(tenant) },
-		Slow: n.config.Slow, Feed: changes, Log: log,
-	}, changes
 }

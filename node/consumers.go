@@ -16,10 +16,10 @@ import (
 // consumers is GET /_changes/consumers.
 func (c *call) consumers() http1.Answer {
 	headers := c.headNow()
-	if err := c.tenant.feed.Cover(); err != nil {
+	if err := c.tenant.Feed.Cover(); err != nil {
 		return c.node.answerError(c.request, err)
 	}
-	all, err := c.tenant.db.Consumers(c.scope)
+	all, err := c.tenant.DB.Consumers(c.scope)
 	if err != nil {
 		return c.node.answerError(c.request, err)
 	}
@@ -28,7 +28,7 @@ func (c *call) consumers() http1.Answer {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		behind, err := c.tenant.feed.Behind(c.scope, one.Since)
+		behind, err := c.tenant.Feed.Behind(c.scope, one.Since)
 		if err != nil {
 			return c.node.answerError(c.request, err)
 		}
@@ -53,7 +53,7 @@ func (c *call) consumer() http1.Answer {
 		a, err = c.commitConsumer()
 	} else {
 		a, err = c.writeConsumer(func(o *engine.Once) (engine.Result, *engine.Kept, error) {
-			return c.tenant.db.DeleteConsumer(c.scope, o, string(c.Name))
+			return c.tenant.DB.DeleteConsumer(c.scope, o, string(c.Name))
 		}, func(res *engine.Result) http1.Answer {
 			return http1.Answer{Status: 204, Headers: positionHeaders(res.Seq, res.History)[1:]}
 		})
@@ -79,7 +79,7 @@ func (c *call) commitConsumer() (http1.Answer, error) {
 		return http1.Answer{}, err
 	}
 	return c.writeConsumer(func(o *engine.Once) (engine.Result, *engine.Kept, error) {
-		return c.tenant.db.SetConsumer(c.scope, o, one)
+		return c.tenant.DB.SetConsumer(c.scope, o, one)
 	}, func(res *engine.Result) http1.Answer {
 		return http1.Answer{
 			Status: 200, Headers: positionHeaders(res.Seq, res.History), Body: appendConsumer(c.request.Scratch(), one),
@@ -108,14 +108,14 @@ func (c *call) readCursor() (since uint64, given bool, err error) {
 
 // presentCursor returns the cursor of a consumer, or that of a new one: the last change on disk.
 func (c *call) presentCursor(name string) (uint64, error) {
-	one, err := c.tenant.db.Consumer(c.scope, name)
+	one, err := c.tenant.DB.Consumer(c.scope, name)
 	if fail.KindOf(err) != fail.NotFound {
 		return one.Since, err
 	}
-	if err := c.tenant.feed.Cover(); err != nil {
+	if err := c.tenant.Feed.Cover(); err != nil {
 		return 0, err
 	}
-	return c.tenant.feed.End(feed.Durable), nil
+	return c.tenant.Feed.End(feed.Durable), nil
 }
 
 // writeConsumer runs a write to the consumers, under the request's key if it has one.

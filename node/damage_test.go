@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fenec/internal/vfs"
+	"fenec/node/tenants"
 )
 
 func TestADamagedFileDisturbsNobodyAndSaysWhatItIs(t *testing.T) {
@@ -33,10 +34,10 @@ func TestADamagedFileDisturbsNobodyAndSaysWhatItIs(t *testing.T) {
 			if err := os.WriteFile(r.file("bad.fenec"), content, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			r := start(t, Config{Dir: r.dir})
+			r := start(t, Config{Dir: r.config.Dir})
 			for range 2 { // the second answer does not read the file again
 				got := r.want(500, "GET", "/t/bad/c", "")
-				if !strings.Contains(got.body, "fenec check") || strings.Contains(got.body, r.dir) || got.header.Get("Fenec-Tenant") != "" {
+				if !strings.Contains(got.body, "fenec check") || strings.Contains(got.body, r.config.Dir) || got.header.Get("Fenec-Tenant") != "" {
 					t.Errorf("the answer is to name the trouble and fenec check, and no path: %s", got.body)
 				}
 			}
@@ -79,8 +80,8 @@ func TestAFilePutRightIsServedAgain(t *testing.T) {
 	if err := os.WriteFile(r.file("acme.fenec"), whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	clock.Advance(refusalTime + time.Millisecond)
-	r.sweep()
+	clock.Advance(tenants.RefusalTime + time.Millisecond)
+	r.tenants.Sweep()
 	if got := r.count("acme"); got != `{"count":2}` {
 		t.Error(got)
 	}
@@ -93,7 +94,7 @@ type counting struct {
 }
 
 func (c *counting) OpenFile(name string, flag int, perm os.FileMode) (vfs.File, error) {
-	if strings.HasSuffix(name, fileSuffix) {
+	if strings.HasSuffix(name, ".fenec") {
 		c.opened.Add(1)
 	}
 	return c.FS.OpenFile(name, flag, perm)
@@ -108,7 +109,7 @@ func TestADamagedFileIsNotReadForEveryRequest(t *testing.T) {
 	}
 	for _, want := range []int64{1, 1, 1, 2} {
 		if want == 2 {
-			clock.Advance(refusalTime)
+			clock.Advance(tenants.RefusalTime)
 		}
 		r.want(500, "GET", "/t/bad/c", "")
 		if got := fs.opened.Load(); got != want {
@@ -130,7 +131,7 @@ func TestADirectoryOrALinkIsNoReasonToStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := r.want(500, "GET", "/t/dir/c", "")
-	if strings.Contains(got.body, r.dir) {
+	if strings.Contains(got.body, r.config.Dir) {
 		t.Errorf("names a path: %s", got.body)
 	}
 	r.want(404, "GET", "/t/link/c", "")
@@ -152,8 +153,8 @@ func TestLeftoversAreClearedAndNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r = start(t, Config{Dir: r.dir})
-	entries, err := os.ReadDir(r.dir)
+	r = start(t, Config{Dir: r.config.Dir})
+	entries, err := os.ReadDir(r.config.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +178,7 @@ func TestAReadOnlyNodeWritesNothing(t *testing.T) {
 	if err := os.WriteFile(r.file("gone.frozen"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r = start(t, Config{Dir: r.dir, ReadOnly: true})
+	r = start(t, Config{Dir: r.config.Dir, ReadOnly: true})
 	if got := r.count("acme"); got != `{"count":2}` {
 		t.Error(got)
 	}
@@ -201,11 +202,11 @@ func TestADirectoryThatCannotBeWrittenIsServedReadOnlyOrNotAtAll(t *testing.T) {
 	r.fill("acme", 2)
 	r.stop()
 	fs := &unwritable{}
-	fs.FS = r.fs
-	if _, err := New(Config{Dir: r.dir, FS: fs}); err == nil || !strings.Contains(err.Error(), "cannot write") || !strings.Contains(err.Error(), "--http-read-only") {
+	fs.FS = r.config.FS
+	if _, err := New(Config{Dir: r.config.Dir, FS: fs}); err == nil || !strings.Contains(err.Error(), "cannot write") || !strings.Contains(err.Error(), "--http-read-only") {
 		t.Errorf("got %v", err)
 	}
-	r = start(t, Config{Dir: r.dir, FS: fs, ReadOnly: true})
+	r = start(t, Config{Dir: r.config.Dir, FS: fs, ReadOnly: true})
 	if got := r.count("acme"); got != `{"count":2}` {
 		t.Error(got)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"fenec/engine/fail"
 	"fenec/internal/http1"
+	"fenec/node/tenants"
 )
 
 // retrySeconds is the wait in an answer if a retry soon makes sense.
@@ -53,7 +54,7 @@ func (n *Node) answerRESTError(r *http1.Request, err error) http1.Answer {
 }
 
 func (n *Node) answerFailure(r *http1.Request, err error, message string) http1.Answer {
-	var missing *absent
+	var missing *tenants.Absent
 	var framing *http1.Error
 	var late *behind
 	switch {

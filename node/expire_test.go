@@ -6,7 +6,7 @@ import (
 )
 
 // stored counts the documents a tenant holds, expired ones not yet deleted too.
-func (r *running) stored(tenant string) int { return r.registry.get(tenant).db.Stats().Documents }
+func (r *running) stored(tenant string) int { return r.tenants.Get(tenant).DB.Stats().Documents }
 
 func TestExpiredDocumentsAreGoneAtOnceAndDeletedLater(t *testing.T) {
 	clock := newClock() // at 03:04:05
@@ -19,7 +19,7 @@ func TestExpiredDocumentsAreGoneAtOnceAndDeletedLater(t *testing.T) {
 	}
 
 	clock.Advance(time.Minute - time.Millisecond)
-	r.expire()
+	r.tenants.Expire()
 	if got := r.want(200, "GET", "/t/acme/c?count", "").body; got != `{"count":2}` || r.stored("acme") != 2 {
 		t.Fatalf("a millisecond early there are %s, and %d stored", got, r.stored("acme"))
 	}
@@ -35,12 +35,12 @@ func TestExpiredDocumentsAreGoneAtOnceAndDeletedLater(t *testing.T) {
 	if got := r.want(200, "GET", "/t/acme/collections", "").body; got != schema {
 		t.Errorf("the collections are %s, want %s", got, schema)
 	}
-	r.expire()
+	r.tenants.Expire()
 	if n := r.stored("acme"); n != 2 {
 		t.Errorf("of a frozen tenant's 2 documents %d are stored", n)
 	}
 	r.wantAdmin(200, "POST", "tenants/acme/thaw", `{"token": "x"}`)
-	r.expire()
+	r.tenants.Expire()
 	if n := r.stored("acme"); n != 1 {
 		t.Errorf("%d documents are stored once the expired one was deleted, want 1", n)
 	}
@@ -55,21 +55,21 @@ func TestWhatExpiresInAClosedTenantIsDeletedOnceItIsOpen(t *testing.T) {
 	r.query("acme", `put c [{at: now()}, {}]`)
 	r.closeIdle("acme")
 	clock.Advance(time.Minute)
-	r.expire()
+	r.tenants.Expire()
 	if r.isOpen("acme") {
 		t.Fatal("the node opened a tenant to delete from it")
 	}
 	if got := r.want(200, "GET", "/t/acme/c", "").body; got != `[{"id":2,"at":null}]` {
 		t.Errorf("the row is back: %s", got)
 	}
-	r.expire()
+	r.tenants.Expire()
 	if n := r.stored("acme"); n != 1 {
 		t.Errorf("%d documents are stored, want 1", n)
 	}
 	// Deleting is no use of the tenant.
 	clock.Advance(24 * time.Hour)
-	r.expire()
-	r.sweep()
+	r.tenants.Expire()
+	r.tenants.Sweep()
 	if r.isOpen("acme") {
 		t.Error("an unused tenant is still open")
 	}

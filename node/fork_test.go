@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -110,8 +111,8 @@ func TestCursorsAcrossTheEndOfANode(t *testing.T) {
 			l.start()
 			l.fill("x", 3) // changes 1 to 4
 			l.want(200, "GET", "/t/x/_changes?since=0", "")
-			tenant := l.registry.get("x")
-			if err := tenant.db.Sync(); err != nil {
+			tenant := l.tenants.Get("x")
+			if err := tenant.DB.Sync(); err != nil {
 				t.Fatal(err)
 			}
 			l.insert("x", 4, 3)
@@ -163,7 +164,7 @@ func (l *life) content(name string) []byte {
 
 func (l *life) write(name string, b []byte) {
 	l.t.Helper()
-	f, err := openForWriting(l.fs, "/data/"+name)
+	f, err := l.fs.OpenFile("/data/"+name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -62,12 +62,12 @@ func TestAFreezeRefusesWritesAndSurvivesARestart(t *testing.T) {
 			continue
 		}
 		r.stop()
-		r = start(t, Config{Dir: r.dir})
+		r = start(t, Config{Dir: r.config.Dir})
 	}
 	r.wantAdmin(200, "POST", "tenants/acme/thaw", `{"token":"move-1"}`)
 	r.want(200, "PATCH", "/t/acme/c?id=1", `{"n": 9}`)
 	r.stop()
-	r = start(t, Config{Dir: r.dir})
+	r = start(t, Config{Dir: r.config.Dir})
 	r.want(200, "PATCH", "/t/acme/c?id=1", `{"n": 10}`)
 }
 
@@ -195,7 +195,7 @@ func TestAFreezeThatCannotBeKeptDoesNotTakeEffect(t *testing.T) {
 	r.fill("acme", 1)
 	fs.set(".frozen.new", syscall.EIO)
 	got := r.wantAdmin(500, "POST", "tenants/acme/freeze", "")
-	if strings.Contains(got.body, filepath.Base(r.dir)) {
+	if strings.Contains(got.body, filepath.Base(r.config.Dir)) {
 		t.Errorf("names a path: %s", got.body)
 	}
 	r.want(201, "POST", "/t/acme/c", `{"n": 1}`)
@@ -236,7 +236,7 @@ func TestAStorageErrorStopsATenantsWritesUntilItIsOpenedAgain(t *testing.T) {
 	fs.set("", nil)
 	for tenant, status := range map[string]int{"full": 507, "broken": 500} {
 		got := r.want(status, "POST", "/t/"+tenant+"/c", `{"n": 1}`)
-		if strings.Contains(got.body, filepath.Base(r.dir)) {
+		if strings.Contains(got.body, filepath.Base(r.config.Dir)) {
 			t.Errorf("names a path: %s", got.body)
 		}
 		if got := r.count(tenant); got != `{"count":1}` {
@@ -248,7 +248,7 @@ func TestAStorageErrorStopsATenantsWritesUntilItIsOpenedAgain(t *testing.T) {
 		t.Error("the metric does not say so")
 	}
 	clock.Advance(time.Minute)
-	r.sweep()
+	r.tenants.Sweep()
 	for _, tenant := range []string{"full", "broken"} {
 		r.want(201, "POST", "/t/"+tenant+"/c", `{"n": 1}`)
 		if got := r.count(tenant); got != `{"count":2}` {

@@ -37,7 +37,7 @@ func (c *call) openStream() (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{node: c.node, tenant: c.tenant, feed: c.tenant.feed, scope: c.scope, shape: shape, request: c.request.ID}
+	s := &stream{node: c.node, tenant: c.tenant, feed: c.tenant.Feed, scope: c.scope, shape: shape, request: c.request.ID}
 	s.account, s.room.budget = c.node.newAccount(), c.node.budget.answers
 	s.ctx = &engine.Accounted{Context: c.request.Context(), Account: &s.account}
 	if err := s.open(); err != nil {
@@ -60,7 +60,7 @@ func (c *call) mayResume() (bool, error) {
 	if !c.cursor.given {
 		return false, nil
 	}
-	relation, err := c.tenant.db.Relation(c.cursor.seq, c.cursor.history)
+	relation, err := c.tenant.DB.Relation(c.cursor.seq, c.cursor.history)
 	return relation == engine.Included, err
 }
 
@@ -71,11 +71,11 @@ func (s *stream) open() error {
 		n.streaming.Add(-1)
 		return fail.New(fail.Closed, "%d live queries are open, the node's maximum: send the request again later", n.budget.streams)
 	}
-	if !s.tenant.enter() {
+	if !s.tenant.Enter() {
 		n.streaming.Add(-1)
 		return s.leaving()
 	}
-	s.shape = s.tenant.streams.share(s.shape)
+	s.shape = streamsOf(s.tenant).share(s.shape)
 	return nil
 }
 
@@ -83,15 +83,15 @@ func (s *stream) open() error {
 func (s *stream) close() {
 	s.releaseEvent()
 	s.account.Settle(0)
-	s.tenant.streams.unshare(s.shape)
-	s.node.release(s.tenant)
+	streamsOf(s.tenant).unshare(s.shape)
+	s.node.tenants.Release(s.tenant)
 	s.node.streaming.Add(-1)
 }
 
 // begin finds the collection and where the stream starts: after the change since if the changes after it are kept, and
 // otherwise with a seed.
 func (s *stream) begin(since uint64, resumes bool) error {
-	return s.tenant.db.SettledView(s.ctx, s.scope, func(v *engine.View) error {
+	return s.tenant.DB.SettledView(s.ctx, s.scope, func(v *engine.View) error {
 		s.seq, s.history = v.Seq, v.History
 		s.collection = s.feed.Collection(s.scope, s.shape.collection, v.Seq)
 		if resumes && s.canFollow(v, since) {

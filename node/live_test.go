@@ -192,7 +192,7 @@ func TestAnExpiredRowLeavesAStreamAsItIsDeleted(t *testing.T) {
 	w := r.watch("/t/x/c/changes?select=id")
 	w.expect(`seed 2 [{"id":1}]`)
 	clock.Advance(2 * time.Minute)
-	r.expire()
+	r.tenants.Expire()
 	w.expect(`change 3 [] [1] false`)
 	if e := r.watch("/t/x/c/changes").next(); len(e.Rows) != 0 {
 		t.Errorf("an expired row is reported: %s", e)
@@ -213,7 +213,7 @@ func TestWhatEndsATenantEndsItsStreams(t *testing.T) {
 			w, other := r.watch("/t/x/c/changes"), r.watch("/t/x/c/changes?n=9")
 			w.next()
 			other.next()
-			r.sweep()
+			r.tenants.Sweep()
 			r.insert("x", 2, 1)
 			tc.end(r)
 			w.expect(`change 3 [{"id":2,"n":2,"s":"s2"}] [] false`)
@@ -244,9 +244,9 @@ func TestATenantWithAStreamIsNeverIdle(t *testing.T) {
 	r.fill("x", 1)
 	w := r.watch("/t/x/c/changes")
 	w.next()
-	r.budget.ceiling = 1
+	r.budget.tenants.MaxMemory = 1
 	clock.Advance(time.Hour)
-	r.sweep()
+	r.tenants.Sweep()
 	if !r.isOpen("x") {
 		t.Error("closed under a stream")
 	}
@@ -449,9 +449,9 @@ func TestTenThousandDroppedStreamsLeaveNothingBehind(t *testing.T) {
 	eventually(t, "everything is as before", func() bool {
 		return r.streaming.Load() == 0 && runtime.NumGoroutine() <= before && descriptors(t) <= files
 	})
-	one := r.registry.get("x")
-	if n := len(one.streams.running) + len(one.streams.shapes); n != 0 || one.uses.Load() != 0 {
-		t.Errorf("%d streams and shapes are left, and %d uses", n, one.uses.Load())
+	one := r.tenants.Get("x")
+	if n := len(streamsOf(one).running) + len(streamsOf(one).shapes); n != 0 || one.Uses() != 0 {
+		t.Errorf("%d streams and shapes are left, and %d uses", n, one.Uses())
 	}
 }
 

@@ -220,18 +220,18 @@ func (r *running) count(tenant string) string {
 }
 
 // isOpen reports whether the tenant's file is open.
-func (r *running) isOpen(tenant string) bool { return r.registry.get(tenant) != nil }
+func (r *running) isOpen(tenant string) bool { return r.tenants.Get(tenant) != nil }
 
 // closeIdle closes a tenant once no request is in it, which is shortly after an answer.
 func (r *running) closeIdle(tenant string) {
 	r.t.Helper()
 	eventually(r.t, "no request is in "+tenant, func() bool {
-		one := r.registry.get(tenant)
-		return one == nil || r.closeIfIdle(one)
+		one := r.tenants.Get(tenant)
+		return one == nil || r.tenants.CloseIfIdle(one)
 	})
 }
 
-func (r *running) file(name string) string { return filepath.Join(r.dir, name) }
+func (r *running) file(name string) string { return filepath.Join(r.config.Dir, name) }
 
 // eventually waits for a condition that another goroutine makes true.
 func eventually(t testing.TB, what string, condition func() bool) {
@@ -245,11 +245,11 @@ func eventually(t testing.TB, what string, condition func() bool) {
 
 func TestADirectoryIsServedByOneNode(t *testing.T) {
 	r := start(t, Config{})
-	if _, err := New(Config{Dir: r.dir}); err == nil || !strings.Contains(err.Error(), "in use") {
+	if _, err := New(Config{Dir: r.config.Dir}); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("a second node on the directory: got %v", err)
 	}
 	r.stop()
-	again, err := New(Config{Dir: r.dir})
+	again, err := New(Config{Dir: r.config.Dir})
 	if err != nil {
 		t.Fatalf("a node after the first has stopped: %v", err)
 	}
@@ -290,7 +290,7 @@ func TestShutdownKeepsWhatWasAnswered(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("acme", 3)
 	r.stop()
-	r = start(t, Config{Dir: r.dir})
+	r = start(t, Config{Dir: r.config.Dir})
 	if got := r.count("acme"); got != `{"count":3}` {
 		t.Errorf("after a restart: %s", got)
 	}

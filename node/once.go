@@ -63,7 +63,7 @@ func (c *call) run(st engine.Statement, answer func(*call, *engine.Result) http1
 		return c.execClaim(st, answer)
 	}
 	if !c.keyed {
-		res, err := c.tenant.db.Exec(ctx, c.scope, st, scratch)
+		res, err := c.tenant.DB.Exec(ctx, c.scope, st, scratch)
 		if err != nil {
 			return http1.Answer{}, err
 		}
@@ -73,7 +73,7 @@ func (c *call) run(st engine.Statement, answer func(*call, *engine.Result) http1
 	if err != nil {
 		return http1.Answer{}, err
 	}
-	reply, err := c.tenant.db.Run(ctx, c.scope, &engine.Request{Statements: []engine.Statement{st}, Once: o, Dst: scratch})
+	reply, err := c.tenant.DB.Run(ctx, c.scope, &engine.Request{Statements: []engine.Statement{st}, Once: o, Dst: scratch})
 	switch {
 	case err != nil:
 		return http1.Answer{}, err
@@ -110,7 +110,7 @@ func (c *call) runBatch(statements []engine.Statement) (a http1.Answer, complete
 	if err != nil {
 		return http1.Answer{}, 0, -1, err
 	}
-	reply, err := c.tenant.db.Run(ctx, c.scope, &engine.Request{Statements: statements, Batch: true, Once: o})
+	reply, err := c.tenant.DB.Run(ctx, c.scope, &engine.Request{Statements: statements, Batch: true, Once: o})
 	switch {
 	case err != nil:
 		return http1.Answer{}, len(reply.Results), reply.At, err
@@ -130,7 +130,7 @@ func (c *call) ranBefore(refused error) (http1.Answer, error) {
 	if err != nil {
 		return http1.Answer{}, err
 	}
-	kept, err := c.tenant.db.RanBefore(c.request.Context(), c.scope, o)
+	kept, err := c.tenant.DB.RanBefore(c.request.Context(), c.scope, o)
 	switch {
 	case err != nil:
 		return http1.Answer{}, err

@@ -177,7 +177,7 @@ func TestATenantPastItsMemoryReplays(t *testing.T) {
 		firsts[i] = r.do("POST", "/t/x"+w.path, w.body, "Idempotency-Key", fmt.Sprint(i))
 	}
 	r.stop()
-	r = start(t, Config{Dir: r.dir, MaxMemory: 1})
+	r = start(t, Config{Dir: r.config.Dir, MaxMemory: 1})
 	for i, w := range writes {
 		sameAnswer(t, w.path, firsts[i], r.do("POST", "/t/x"+w.path, w.body, "Idempotency-Key", fmt.Sprint(i)))
 		r.want(422, "POST", "/t/x"+w.path, w.body+" ", "Idempotency-Key", fmt.Sprint(i))

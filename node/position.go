@@ -10,6 +10,7 @@ import (
 	"fenec/internal/edge"
 	"fenec/internal/http1"
 	"fenec/node/rest"
+	"fenec/node/tenants"
 )
 
 // position is the position that the headers of a request ask for.
@@ -92,7 +93,7 @@ func (e *behind) Error() string { return e.message }
 
 // behind returns the error with the tenant's position, and why that is not what the request asked for.
 func (c *call) behind(why string) error {
-	seq, history := c.tenant.db.Position()
+	seq, history := c.tenant.DB.Position()
 	p := &c.position
 	of := "its history"
 	if p.history != nil {
@@ -115,11 +116,11 @@ func (c *call) await() error {
 	}
 	var timer *time.Timer
 	for {
-		moved := c.tenant.feed.Moved(feed.Settled)
-		switch relation, err := c.tenant.db.Relation(p.after, p.history); {
+		moved := c.tenant.Feed.Moved(feed.Settled)
+		switch relation, err := c.tenant.DB.Relation(p.after, p.history); {
 		case err != nil:
 			return err
-		case relation == engine.Included && p.after <= c.tenant.feed.End(feed.Settled):
+		case relation == engine.Included && p.after <= c.tenant.Feed.End(feed.Settled):
 			return nil
 		case relation == engine.Diverged:
 			return c.behind("is of a branch that this copy is not on")
@@ -132,9 +133,9 @@ func (c *call) await() error {
 		case waitOver:
 			return c.behind("was not reached within " + wait.String())
 		case waitStopping:
-			return errStopping()
+			return tenants.ErrStopping
 		case waitGone:
-			return errLeaving(c.tenant.name)
+			return errLeaving(c.tenant.Name)
 		case waitLeft:
 			return errLeft()
 		}
@@ -163,7 +164,7 @@ func (c *call) pause(moved <-chan struct{}, timer *time.Timer) ended {
 		return waitMoved
 	case <-timer.C:
 		return waitOver
-	case <-c.tenant.gone:
+	case <-c.tenant.Gone():
 		return waitGone
 	case <-c.request.Context().Done():
 		return waitLeft
@@ -184,7 +185,7 @@ func (c *call) awaitReads(statements ...engine.Statement) error {
 		return nil
 	}
 	for _, st := range statements {
-		if writes, err := c.tenant.db.Writes(c.context(), st.Text); err != nil || writes {
+		if writes, err := c.tenant.DB.Writes(c.context(), st.Text); err != nil || writes {
 			return nil
 		}
 	}

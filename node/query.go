@@ -218,7 +218,7 @@ func (c *call) checkGrowth(statements ...engine.Statement) (at int, err error) {
 		return 0, nil // a write that is not permitted is refused as such
 	}
 	for i, st := range statements {
-		grows, invalid := c.tenant.db.Grows(c.context(), st.Text)
+		grows, invalid := c.tenant.DB.Grows(c.context(), st.Text)
 		switch {
 		case invalid != nil:
 			return 0, nil // the engine reports what is wrong with it

@@ -8,13 +8,15 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"fenec/node/tenants"
 )
 
 // Requests, creates, deletes, freezes, images and closings of the same few tenants at once: every answer is one of
 // those that some order of them could have given, and at the end the node is whole.
 func TestWhateverIsDoneToATenantAtOnceIsDoneInSomeOrder(t *testing.T) {
 	r := start(t, Config{MaxMemory: 1 << 20})
-	r.budget.tenants = 2
+	r.budget.tenants.MaxOpen = 2
 	names := []string{"a", "b", "c", "d"}
 	allowed := map[string]string{
 		"GET":        "200 404",
@@ -56,10 +58,10 @@ func TestWhateverIsDoneToATenantAtOnceIsDoneInSomeOrder(t *testing.T) {
 				case 8:
 					method, path, body, what = "POST", "/t/"+name+"/query", `{"query": "create collection c (n int)"}`, "COLLECTION"
 				case 9:
-					r.closeLeastUsed()
+					r.tenants.CloseLeastUsed()
 					continue
 				case 10:
-					r.sweep()
+					r.tenants.Sweep()
 					continue
 				case 11, 12, 13, 14:
 					method, path, body, what = "POST", "/t/"+name+"/c", `{"n": 1}`, "POST"
@@ -77,18 +79,14 @@ func TestWhateverIsDoneToATenantAtOnceIsDoneInSomeOrder(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if len(r.gates.held) != 0 {
-		t.Errorf("%d gates are still held", len(r.gates.held))
-	}
 	open := int64(0)
-	r.registry.each(func(one *tenant) bool {
+	r.tenants.Each(func(one *tenants.Tenant) {
 		open++
-		if n := one.uses.Load(); n != 0 {
-			t.Errorf("%s has %d requests in it", one.name, n)
+		if n := one.Uses() - 1; n != 0 { // Each is in it
+			t.Errorf("%s has %d requests in it", one.Name, n)
 		}
-		return true
 	})
-	if n := r.budget.open.Load(); n != open {
+	if n := r.budget.tenants.Open(); n != open {
 		t.Errorf("%d tenants are open, %d are counted", open, n)
 	}
 	for _, name := range names {
@@ -100,9 +98,10 @@ func TestWhateverIsDoneToATenantAtOnceIsDoneInSomeOrder(t *testing.T) {
 func TestManyFirstRequestsOpenATenantOnce(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("acme", 5)
+	opens := r.counter("fenec_tenants_opened_total")
 	for range 20 {
 		r.closeIdle("acme")
-		before := r.metrics.opened.Get()
+		before := opens.Get()
 		var group sync.WaitGroup
 		for range 8 {
 			group.Go(func() {
@@ -112,7 +111,7 @@ func TestManyFirstRequestsOpenATenantOnce(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if opened := r.metrics.opened.Get() - before; opened != 1 {
+		if opened := opens.Get() - before; opened != 1 {
 			t.Fatalf("opened %d times", opened)
 		}
 	}

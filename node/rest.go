@@ -99,7 +99,7 @@ func (c *call) nearest() (http1.Answer, error) {
 
 // schemaOfName returns the schema of the collection in the path.
 func (c *call) schemaOfName() (*doc.Schema, error) {
-	all, err := c.tenant.db.Collections(c.scope)
+	all, err := c.tenant.DB.Collections(c.scope)
 	if err != nil {
 		return nil, err
 	}

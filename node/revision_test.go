@@ -100,7 +100,7 @@ func TestAChangeActsOnlyOnWhatItWasDecidedOn(t *testing.T) {
 			c.before(r)
 			decided := r.revision("acme")
 			r.stop()
-			r = start(t, Config{Dir: r.dir})
+			r = start(t, Config{Dir: r.config.Dir})
 			if got := r.change(c.method, c.path, c.body, revisionHeader, decided); got.status != 409 {
 				t.Errorf("late it is answered %d %s", got.status, got.body)
 			}
@@ -146,7 +146,7 @@ func TestADamagedTenantIsDeletedByItsRevision(t *testing.T) {
 	if err := os.WriteFile(r.file("acme.fenec"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r = start(t, Config{Dir: r.dir})
+	r = start(t, Config{Dir: r.config.Dir})
 	if got := r.change("DELETE", "acme", "", revisionHeader, "another"); got.status != 409 {
 		t.Errorf("by another revision: %d %s", got.status, got.body)
 	}

@@ -4,6 +4,7 @@ import (
 	"fenec/engine/fail"
 	"fenec/internal/edge"
 	"fenec/internal/http1"
+	"fenec/node/tenants"
 )
 
 // maxSegments is how many segments the longest route has, and one more.
@@ -174,7 +175,7 @@ func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
 	if err := c.enter(name, where, named); err != nil {
 		return n.answerError(r, err)
 	}
-	defer n.release(c.tenant)
+	defer n.tenants.Release(c.tenant)
 	if err := c.begin(where); err != nil {
 		return n.answerError(r, err)
 	}
@@ -184,8 +185,8 @@ func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
 // misfit answers OPTIONS, and a request that would be refused whatever its tenant holds. An unknown tenant is reported
 // first, as at a router.
 func (n *Node) misfit(r *http1.Request, name []byte, where *route, err error) http1.Answer {
-	if n.single == nil && n.registry.find(name) == nil && n.mayRead(r) {
-		if absent := n.mustExist(string(name)); absent != nil {
+	if n.single == nil && n.tenants.Find(name) == nil && n.mayRead(r) {
+		if absent := n.tenants.CheckExists(string(name)); absent != nil {
 			err = absent
 		}
 	}
@@ -204,8 +205,8 @@ func (n *Node) misfit(r *http1.Request, name []byte, where *route, err error) ht
 func (c *call) enter(name []byte, where *route, named []byte) error {
 	n, r, t := c.node, c.request, c.node.single
 	if t == nil {
-		if t = n.registry.find(name); t == nil {
-			if err := n.mustExist(string(name)); err != nil {
+		if t = n.tenants.Find(name); t == nil {
+			if err := n.tenants.CheckExists(string(name)); err != nil {
 				return err
 			}
 		}
@@ -225,12 +226,12 @@ func (c *call) enter(name []byte, where *route, named []byte) error {
 	}
 	var err error
 	switch {
-	case t != nil && t.enter():
+	case t != nil && t.Enter():
 		c.tenant = t
 	case n.single != nil:
-		err = errStopping()
+		err = tenants.ErrStopping
 	default:
-		c.tenant, err = n.acquire(string(name))
+		c.tenant, err = n.tenants.Acquire(string(name))
 	}
 	return err
 }
@@ -261,20 +262,20 @@ func (c *call) writes(where *route) bool {
 
 // refusal returns why a request is refused whatever its body is; t is nil if its tenant is not open. A request with a key may
 // have run before, and then has its answer.
-func (c *call) refusal(name []byte, where *route, t *tenant) error {
+func (c *call) refusal(name []byte, where *route, t *tenants.Tenant) error {
 	n, writes := c.node, c.writes(where) && !c.keyed
 	switch {
 	case n.stopping.Load():
-		return errStopping()
+		return tenants.ErrStopping
 	case writes && n.config.ReadOnly:
 		return fail.New(fail.ReadOnly, "the node only reads, and the request writes")
 	case t == nil:
-		return n.refusals.get(string(name), n.clock())
-	case !writes || !t.enter():
+		return n.tenants.Refusal(string(name))
+	case !writes || !t.Enter():
 		return nil
 	}
-	defer t.leave()
-	return t.db.Writable()
+	defer t.Leave()
+	return t.DB.Writable()
 }
 
 // begin holds a request that reads until its position is reached.

@@ -83,7 +83,7 @@ func TestShutdownCutsOffWhatDoesNotEnd(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	r.shutdown = func(context.Context) error { return nil } // the clean-up's: it has been
-	again := start(t, Config{Dir: r.dir})
+	again := start(t, Config{Dir: r.config.Dir})
 	if got := again.count("acme"); got != `{"count":24}` {
 		t.Error(got)
 	}
@@ -106,8 +106,8 @@ func TestAStatementThatRunsTooLongIsStopped(t *testing.T) {
 	r.query("acme", "create collection c (n int)")
 	rows := "[" + strings.Repeat(`{"n": 1},`, 9999) + `{"n": 1}]`
 	r.want(201, "POST", "/t/acme/c", rows)
-	r.config.StatementTimeout = time.Nanosecond
-	r.closeIdle("acme")
+	r.stop()
+	r = start(t, Config{Dir: r.config.Dir, StatementTimeout: time.Nanosecond})
 	got := r.want(503, "GET", "/t/acme/c?n=2", "")
 	want := `{"error":"the statement ran out of time after 1ns: it was about to begin","retry_after":1}`
 	if got.header.Get("Retry-After") == "" || strings.TrimSpace(got.body) != want {
@@ -121,8 +121,8 @@ func TestAStatementThatIsStoppedSaysWhatItWasDoing(t *testing.T) {
 	r.query("acme", "create collection c (s text)")
 	row := `{"s": "` + strings.Repeat("é", 200) + `"}`
 	r.want(201, "POST", "/t/acme/c", "["+strings.Repeat(row+",", 19_999)+row+"]")
-	r.config.StatementTimeout = 10 * time.Millisecond
-	r.closeIdle("acme")
+	r.stop()
+	r = start(t, Config{Dir: r.config.Dir, StatementTimeout: 10 * time.Millisecond})
 	// To begin takes no such time, to fold so many texts several times far more.
 	got := r.want(503, "POST", "/t/acme/query", `{"query": "get c where lower(upper(lower(upper(lower(s))))) = 'b'"}`)
 	want := regexp.MustCompile(`^{"error":"the statement ran out of time after 10ms: it was scanning c, [0-9]+ [0-9]+ of 20 000 rows tested","retry_after":1}$`)

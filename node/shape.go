@@ -53,7 +53,7 @@ func (c *call) readShape() (*shape, error) {
 		return nil, err
 	}
 	s := &shape{collection: string(c.Name)}
-	if s.all, err = c.tenant.db.Query(string(c.Text)); err == nil {
+	if s.all, err = c.tenant.DB.Query(string(c.Text)); err == nil {
 		err = s.all.FollowsWrites()
 	}
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *call) readShape() (*shape, error) {
 	}
 	s.fields, s.whole = s.all.Fields()
 	c.LiveRow()
-	if s.one, err = c.tenant.db.Query(string(c.Text)); err != nil {
+	if s.one, err = c.tenant.DB.Query(string(c.Text)); err != nil {
 		return nil, err
 	}
 	s.params = c.keptParams()

@@ -11,12 +11,12 @@ import (
 // statementStats is /_stats/statements: a GET lists what the tenant's statements did and cost, a DELETE resets the counts.
 func (c *call) statementStats() http1.Answer {
 	if c.request.Method == "DELETE" {
-		if err := c.tenant.db.ResetStatementStats(c.scope); err != nil {
+		if err := c.tenant.DB.ResetStatementStats(c.scope); err != nil {
 			return c.node.answerError(c.request, err)
 		}
 		return http1.Answer{Status: 204}
 	}
-	all, err := c.tenant.db.StatementStats(c.scope)
+	all, err := c.tenant.DB.StatementStats(c.scope)
 	if err != nil {
 		return c.node.answerError(c.request, err)
 	}

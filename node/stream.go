@@ -12,6 +12,7 @@ import (
 	"fenec/engine/fail"
 	"fenec/engine/feed"
 	"fenec/internal/http1"
+	"fenec/node/tenants"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 // is sent are read from the feed afterwards, or the rows are read again.
 type stream struct {
 	node   *Node
-	tenant *tenant
+	tenant *tenants.Tenant
 	feed   *feed.Feed
 	ctx    context.Context
 	scope  engine.Scope
@@ -54,8 +55,8 @@ type stream struct {
 func (s *stream) run(out *http1.Writer) error {
 	defer s.close()
 	s.out, s.waker.Wake = out, out.Wake
-	s.tenant.streams.add(out)
-	defer s.tenant.streams.remove(out)
+	streamsOf(s.tenant).add(out)
+	defer streamsOf(s.tenant).remove(out)
 	defer s.feed.Leave(&s.waker)
 	if s.ending() != nil { // the node or tenant may have begun to end before the stream was added
 		out.Shutdown(endGrace)
@@ -83,7 +84,7 @@ func (s *stream) run(out *http1.Writer) error {
 		case errors.Is(err, errUnsent), s.ctx.Err() != nil:
 			return err
 		default:
-			s.event = s.appendError(s.newEvent("error", s.tenant.db.HistoryAt(s.seq)), err)
+			s.event = s.appendError(s.newEvent("error", s.tenant.DB.HistoryAt(s.seq)), err)
 			return s.send()
 		}
 	}
@@ -93,8 +94,8 @@ func (s *stream) run(out *http1.Writer) error {
 func (s *stream) ending() error {
 	select {
 	case <-s.node.stop:
-		return errStopping()
-	case <-s.tenant.gone:
+		return tenants.ErrStopping
+	case <-s.tenant.Gone():
 		return s.leaving()
 	default:
 		return nil
@@ -103,9 +104,9 @@ func (s *stream) ending() error {
 
 func (s *stream) leaving() error {
 	if s.node.stopping.Load() {
-		return errStopping()
+		return tenants.ErrStopping
 	}
-	return errLeaving(s.tenant.name)
+	return errLeaving(s.tenant.Name)
 }
 
 // awaitRoom waits until there is room for the event that could not be made, and sends heartbeats meanwhile. Nothing is lost:
@@ -117,7 +118,7 @@ func (s *stream) awaitRoom() error {
 		defer close(ending)
 		select {
 		case <-s.node.stop:
-		case <-s.tenant.gone:
+		case <-s.tenant.Gone():
 		case <-over:
 		}
 	})
@@ -152,7 +153,7 @@ func (s *stream) wait() error {
 func (s *stream) sendAlive() error {
 	s.event = append(make([]byte, 0, usualEvent), ":\n"...)
 	if s.reported != s.seq { // an id without data moves the client's cursor and is not an event
-		s.event, s.reported = s.appendID(s.event, s.tenant.db.HistoryAt(s.seq)), s.seq
+		s.event, s.reported = s.appendID(s.event, s.tenant.DB.HistoryAt(s.seq)), s.seq
 	}
 	s.event = append(s.event, '\n')
 	return s.send()
@@ -235,7 +236,7 @@ func (s *stream) changed() (moved bool, err error) {
 	s.ids = changed.IDs
 	switch {
 	case isLost(err):
-		return true, s.tenant.db.View(s.ctx, s.scope, s.seed)
+		return true, s.tenant.DB.View(s.ctx, s.scope, s.seed)
 	case err != nil:
 		return false, err
 	case changed.Dropped:
@@ -247,7 +248,7 @@ func (s *stream) changed() (moved bool, err error) {
 		s.seq = changed.Seq
 		return true, nil
 	}
-	return true, s.tenant.db.View(s.ctx, s.scope, func(v *engine.View) error {
+	return true, s.tenant.DB.View(s.ctx, s.scope, func(v *engine.View) error {
 		// More may have landed before the view: an event has whole blocks, with their rows as of one change.
 		more, err := s.feed.Changed(s.scope, changed.IDs, s.collection, changed.Seq, most)
 		s.ids = more.IDs
@@ -358,7 +359,7 @@ func (s *stream) appendError(event []byte, err error) []byte {
 	if errors.As(err, &e) {
 		message = e.Message
 	} else {
-		s.node.log.Error().Bytes("request", s.request).Str("tenant", s.tenant.name).Err(err).Msg("a live query failed")
+		s.node.log.Error().Bytes("request", s.request).Str("tenant", s.tenant.Name).Err(err).Msg("a live query failed")
 	}
 	event = doc.AppendQuoted(append(event, `{"error":`...), []byte(message))
 	return append(event, "}\n\n"...)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"fenec/internal/http1"
+	"fenec/node/tenants"
 )
 
 // endGrace is how long a stream that must end may keep sending to a slow client.
@@ -16,6 +17,11 @@ type streams struct {
 	running map[*http1.Writer]struct{}
 	shapes  map[shapeKey]*shape
 }
+
+func newStreams() tenants.Streams { return &streams{} }
+
+// streamsOf returns the live queries of a tenant.
+func streamsOf(t *tenants.Tenant) *streams { return t.Streams.(*streams) }
 
 // share returns the shape shared by all streams that ask for the same rows, for one more stream.
 func (s *streams) share(wanted *shape) *shape {
@@ -57,8 +63,8 @@ func (s *streams) remove(w *http1.Writer) {
 	delete(s.running, w)
 }
 
-// endSoon wakes them all, so that each sees that it must end.
-func (s *streams) endSoon() {
+// EndSoon wakes them all, so that each sees that it must end.
+func (s *streams) EndSoon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.running {

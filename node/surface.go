@@ -13,7 +13,7 @@ import (
 // root is GET /: the version and the names of the collections.
 func (c *call) root() http1.Answer {
 	headers := c.headNow()
-	all, err := c.tenant.db.Collections(c.scope)
+	all, err := c.tenant.DB.Collections(c.scope)
 	if err != nil {
 		return c.node.answerError(c.request, err)
 	}
@@ -32,7 +32,7 @@ func (c *call) root() http1.Answer {
 // collections is GET /collections: the schemas with their counts of documents.
 func (c *call) collections() http1.Answer {
 	headers := c.headNow()
-	all, err := c.tenant.db.Collections(c.scope)
+	all, err := c.tenant.DB.Collections(c.scope)
 	if err != nil {
 		return c.node.answerError(c.request, err)
 	}
@@ -42,7 +42,7 @@ func (c *call) collections() http1.Answer {
 // schema is GET /_schema: the schemas, or with as=fenecql the statements that create them, one a line.
 func (c *call) schema() http1.Answer {
 	headers := c.headNow()
-	all, err := c.tenant.db.Collections(c.scope)
+	all, err := c.tenant.DB.Collections(c.scope)
 	if err != nil {
 		return c.node.answerError(c.request, err)
 	}

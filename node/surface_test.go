@@ -418,7 +418,7 @@ func TestAFileIsServedAtTheRoot(t *testing.T) {
 		{"health", "GET", "/_health", "", 200, `{"status":"ok"}`},
 		{"there are no tenants to manage", "GET", "/_admin/tenants", "", 404, `{"error":...`},
 	})
-	r.sweep()
+	r.tenants.Sweep()
 	r.want(200, "GET", "/_metrics", "", "Authorization", "Bearer "+adminToken)
 	r.stop()
 	r = start(t, Config{File: file, ReadOnly: true})

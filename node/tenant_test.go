@@ -15,7 +15,7 @@ func TestATenantIsOpenedByItsFirstRequest(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("acme", 1)
 	r.stop()
-	r = start(t, Config{Dir: r.dir})
+	r = start(t, Config{Dir: r.config.Dir})
 	if r.isOpen("acme") {
 		t.Fatal("the tenant is open before anybody asked for it")
 	}
@@ -54,12 +54,12 @@ func TestAnIdleTenantIsClosedAndOpenedAgain(t *testing.T) {
 	r := start(t, Config{Clock: clock.Now, IdleClose: time.Minute})
 	r.fill("acme", 2)
 	clock.Advance(59 * time.Second)
-	r.sweep()
+	r.tenants.Sweep()
 	if !r.isOpen("acme") {
 		t.Fatal("closed too early")
 	}
 	clock.Advance(time.Second)
-	r.sweep()
+	r.tenants.Sweep()
 	if r.isOpen("acme") {
 		t.Fatal("still open after a minute without a request")
 	}
@@ -72,18 +72,18 @@ func TestATenantInUseIsNeverClosed(t *testing.T) {
 	clock := newClock()
 	r := start(t, Config{Clock: clock.Now, IdleClose: time.Minute})
 	r.fill("acme", 0)
-	r.budget.ceiling = 1
-	one, err := r.acquire("acme")
+	r.budget.tenants.MaxMemory = 1
+	one, err := r.tenants.Acquire("acme")
 	if err != nil {
 		t.Fatal(err)
 	}
 	clock.Advance(time.Hour)
-	r.sweep()
+	r.tenants.Sweep()
 	if !r.isOpen("acme") {
 		t.Error("closed under a request")
 	}
-	r.release(one)
-	r.sweep()
+	r.tenants.Release(one)
+	r.tenants.Sweep()
 	if r.isOpen("acme") {
 		t.Error("not closed though past the memory and idle")
 	}
@@ -101,7 +101,7 @@ func TestTheLeastRecentlyUsedTenantIsClosedForMemory(t *testing.T) {
 	}
 	r.count("a") // now b has been idle longest
 	clock.Advance(time.Second)
-	r.budget.ceiling = r.budget.memory.Load() + 100 // room for what is open, and no more
+	r.budget.tenants.MaxMemory = r.budget.tenants.Memory() + 100 // room for what is open, and no more
 	r.wantAdmin(201, "PUT", "tenants/d", "")
 	if open := fmt.Sprint(r.isOpen("a"), r.isOpen("b"), r.isOpen("c"), r.isOpen("d")); open != "true false true true" {
 		t.Errorf("open are a, b, c, d: %s", open)
@@ -113,11 +113,11 @@ func TestWithEveryTenantInUseOneMoreIsOpenedAnyway(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		r.wantAdmin(201, "PUT", "tenants/"+name, "")
 	}
-	a, err := r.acquire("a")
+	a, err := r.tenants.Acquire("a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.release(a)
+	defer r.tenants.Release(a)
 	r.want(200, "GET", "/t/b/", "")
 	if !r.isOpen("a") {
 		t.Error("a was closed in use")
@@ -127,7 +127,7 @@ func TestWithEveryTenantInUseOneMoreIsOpenedAnyway(t *testing.T) {
 func TestATenantPastTheMemoryTakesNothingButDeletes(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("acme", 100)
-	r.budget.ceiling = 1
+	r.budget.tenants.MaxMemory = 1
 	for _, one := range []struct{ method, path, body string }{
 		{"POST", "/t/acme/c", `{"n": 1}`},
 		{"PATCH", "/t/acme/c?id=1", `{"n": 1}`},
@@ -149,13 +149,13 @@ func TestATenantPastTheMemoryTakesNothingButDeletes(t *testing.T) {
 
 func TestOpenTenantsAreCappedByDescriptors(t *testing.T) {
 	r := start(t, Config{})
-	r.budget.tenants = 3
+	r.budget.tenants.MaxOpen = 3
 	for i := range 8 {
 		r.fill(fmt.Sprint("t", i), 1)
 	}
 	for i := range 8 {
 		r.count(fmt.Sprint("t", i))
-		if open := r.budget.open.Load(); open > 3 {
+		if open := r.budget.tenants.Open(); open > 3 {
 			t.Fatalf("%d tenants are open", open)
 		}
 	}
@@ -163,15 +163,15 @@ func TestOpenTenantsAreCappedByDescriptors(t *testing.T) {
 
 func TestDescriptorsAreSharedSoThatAnIdleTenantIsAlwaysFound(t *testing.T) {
 	b := newBudget(Config{MaxConnections: 1 << 20})
-	if int64(b.connections) > b.tenants {
-		t.Errorf("%d connections could be in more tenants than the %d that may be open", b.connections, b.tenants)
+	if int64(b.connections) > b.tenants.MaxOpen {
+		t.Errorf("%d connections could be in more tenants than the %d that may be open", b.connections, b.tenants.MaxOpen)
 	}
 }
 
 func TestATenantWhoseFileWasTakenAwayCanBeDeleted(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("acme", 1)
-	if err := r.fs.Remove(r.path("acme")); err != nil {
+	if err := os.Remove(r.file("acme.fenec")); err != nil {
 		t.Fatal(err)
 	}
 	r.wantAdmin(404, "DELETE", "tenants/acme", "")
@@ -191,7 +191,7 @@ type exhausted struct {
 }
 
 func (e *exhausted) OpenFile(name string, flag int, perm os.FileMode) (vfs.File, error) {
-	if strings.HasSuffix(name, fileSuffix) && e.left > 0 {
+	if strings.HasSuffix(name, ".fenec") && e.left > 0 {
 		e.left--
 		return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EMFILE}
 	}

@@ -1,11 +1,11 @@
-package node
+package tenants
 
 import (
 	"sync"
 	"time"
 )
 
-// refusals are the tenants that could not be opened lately and why. For refusalTime their requests are answered from here,
+// refusals are the tenants that could not be opened lately and why. For RefusalTime their requests are answered from here,
 // which costs other tenants nothing.
 type refusals struct {
 	mu    sync.Mutex
@@ -33,7 +33,7 @@ func (r *refusals) put(name string, err error, now time.Time) {
 	if r.names == nil {
 		r.names = map[string]refusal{}
 	}
-	r.names[name] = refusal{err, now.Add(refusalTime)}
+	r.names[name] = refusal{err, now.Add(RefusalTime)}
 }
 
 func (r *refusals) forget(name string) {

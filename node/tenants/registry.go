@@ -1,4 +1,4 @@
-package node
+package tenants
 
 import (
 	"hash/maphash"
@@ -19,13 +19,13 @@ type registry struct {
 
 type registryShard struct {
 	mu      sync.Mutex // taken by writers
-	tenants atomic.Pointer[map[string]*tenant]
+	tenants atomic.Pointer[map[string]*Tenant]
 }
 
 func (r *registry) init() {
 	r.seed = maphash.MakeSeed()
 	for i := range r.shards {
-		r.shards[i].tenants.Store(&map[string]*tenant{})
+		r.shards[i].tenants.Store(&map[string]*Tenant{})
 	}
 }
 
@@ -34,20 +34,20 @@ func (r *registry) shard(name string) *registryShard {
 }
 
 // get returns the open tenant of that name, nil if it is not open.
-func (r *registry) get(name string) *tenant { return (*r.shard(name).tenants.Load())[name] }
+func (r *registry) get(name string) *Tenant { return (*r.shard(name).tenants.Load())[name] }
 
 // find is get for the bytes of a name in a request, which it does not keep.
-func (r *registry) find(name []byte) *tenant {
+func (r *registry) find(name []byte) *Tenant {
 	s := &r.shards[maphash.Bytes(r.seed, name)%registryShards]
 	return (*s.tenants.Load())[string(name)]
 }
 
-func (r *registry) put(t *tenant) {
-	s := r.shard(t.name)
+func (r *registry) put(t *Tenant) {
+	s := r.shard(t.Name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := maps.Clone(*s.tenants.Load())
-	next[t.name] = t
+	next[t.Name] = t
 	s.tenants.Store(&next)
 }
 
@@ -61,7 +61,7 @@ func (r *registry) remove(name string) {
 }
 
 // each visits the open tenants in no order, until fn returns false.
-func (r *registry) each(fn func(*tenant) bool) {
+func (r *registry) each(fn func(*Tenant) bool) {
 	for i := range r.shards {
 		for _, t := range *r.shards[i].tenants.Load() {
 			if !fn(t) {

@@ -1,4 +1,4 @@
-package node
+package tenants
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 
 	"fenec/engine"
 	"fenec/engine/fail"
-	"fenec/engine/wal"
 	"fenec/internal/vfs/crashfs"
 )
 
@@ -29,44 +28,39 @@ const (
 
 // tell plays a move as a router does one: a is made, filled and frozen, its image installed as b, b put into service, a
 // deleted; then another a is made and deleted again. It answers how far it came.
-func tell(n *Node) (done stage) {
+func tell(s *Set) (done stage) {
 	run := func(name, statement string) error {
-		t, err := n.acquire(name)
+		t, err := s.Acquire(name)
 		if err != nil {
 			return err
 		}
-		defer n.release(t)
-		_, err = t.db.Exec(context.Background(), engine.Everything(), engine.Statement{Text: statement}, nil)
+		defer s.Release(t)
+		_, err = t.DB.Exec(context.Background(), engine.Everything(), engine.Statement{Text: statement}, nil)
 		return err
 	}
 	steps := []func() error{
-		created: func() error { return n.create("a", condition{}) },
+		created: func() error { return s.Create("a", Condition{}) },
 		filled: func() error {
 			return errors.Join(run("a", "create collection c (n int)"), run("a", "put c [{n: 1}, {n: 2}]"), run("a", "put c {n: 3}"))
 		},
-		frozen: func() error { _, err := n.freeze("a", "move", condition{}); return err },
+		frozen: func() error { _, err := s.Freeze("a", "move", Condition{}); return err },
 		installed: func() error {
-			t, err := n.acquire("a")
-			if err != nil {
-				return err
-			}
-			defer n.release(t)
-			image, size, _, err := t.db.OpenImage()
+			image, err := s.OpenImage("a")
 			if err != nil {
 				return err
 			}
 			defer image.Close()
-			_, err = n.installImage("b", hold{Held: true}, condition{}, image, size)
+			_, err = s.Install("b", "", Condition{}, image, image.Size)
 			return err
 		},
-		thawed:       func() error { _, err := n.thaw("b", "", condition{}); return err },
-		deleted:      func() error { return n.delete("a", condition{}) },
-		recreated:    func() error { return n.create("a", condition{}) },
-		deletedAgain: func() error { return n.delete("a", condition{}) },
+		thawed:       func() error { _, err := s.Thaw("b", "", Condition{}); return err },
+		deleted:      func() error { return s.Delete("a", Condition{}) },
+		recreated:    func() error { return s.Create("a", Condition{}) },
+		deletedAgain: func() error { return s.Delete("a", Condition{}) },
 	}
-	for s := created; s <= deletedAgain; s++ {
-		if err := steps[s](); err != nil {
-			return s - 1
+	for at := created; at <= deletedAgain; at++ {
+		if err := steps[at](); err != nil {
+			return at - 1
 		}
 	}
 	return deletedAgain
@@ -79,26 +73,26 @@ type state struct {
 	documents     string
 }
 
-func look(t *testing.T, n *Node, name string) (s state) {
+func look(t *testing.T, set *Set, name string) (s state) {
 	t.Helper()
-	one, err := n.acquire(name)
-	var none *absent
+	one, err := set.Acquire(name)
+	var none *Absent
 	if errors.As(err, &none) {
 		return s
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	defer n.release(one)
+	defer set.Release(one)
 	s.there = true
 	if h := one.hold.Load(); h != nil {
 		s.token = h.Token
 	}
-	res, err := one.db.Exec(context.Background(), engine.Everything(), engine.Statement{Text: "get c count"}, nil)
+	res, err := one.DB.Exec(context.Background(), engine.Everything(), engine.Statement{Text: "get c count"}, nil)
 	if err == nil {
 		s.documents = string(res.Body)
 	}
-	_, err = one.db.Exec(context.Background(), engine.Everything(), engine.Statement{Text: "create collection probe (n int)"}, nil)
+	_, err = one.DB.Exec(context.Background(), engine.Everything(), engine.Statement{Text: "create collection probe (n int)"}, nil)
 	s.writes = fail.KindOf(err) != fail.Frozen
 	return s
 }
@@ -113,20 +107,19 @@ func TestPowerLossAtAnyInstantOfAMove(t *testing.T) {
 				t.Fatal(err)
 			}
 			fs.PowerOffAt(k)
-			config := Config{Dir: "/data", FS: fs, Sync: wal.Policy{Always: true}}
-			n, err := New(config)
+			s, err := Open(over(fs))
 			done := nothing
 			if err == nil {
-				done = tell(n)
-				_ = n.Shutdown(context.Background()) // its file system is gone
+				done = tell(s)
+				_ = s.Close() // its file system is gone
 			}
-			config.FS = fs.Crash()
+			crashed := fs.Crash()
 			t.Run(fmt.Sprintf("seed %d operation %d after stage %d", seed, k, done), func(t *testing.T) {
-				after, err := New(config)
+				after, err := Open(over(crashed))
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer after.Shutdown(context.Background())
+				defer after.Close()
 				judge(t, done, look(t, after, "a"), look(t, after, "b"))
 			})
 			if done == deletedAgain {

@@ -1,4 +1,4 @@
-package node
+package tenants
 
 import (
 	"container/list"
@@ -10,7 +10,6 @@ import (
 	"fenec/engine/fail"
 	"fenec/internal/vfs"
 
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/rs/zerolog"
 )
 
@@ -25,18 +24,18 @@ const (
 )
 
 // compactor compacts the files of open tenants that are due, in the order they became due, a few at a time. A database
-// reports when it becomes due (engine.Options.Due), and a node checks once when it opens one, so nothing polls the tenants.
+// reports when it becomes due (engine.Options.Due), and a Set checks once when it opens one, so nothing polls the tenants.
 //
 // A tenant that is closed before its turn is removed from the queue. It is due again when it is next opened, and is not
 // opened for a compaction: dead bytes of a closed file cost only disk space, while opening a file reads all of it and may
 // close other tenants. A tenant that waits for its turn may be closed; one that is being compacted is in use.
 //
-// A compaction ends early if its tenant is closed or deleted, or the node stops; the engine itself ends one of a tenant
+// A compaction ends early if its tenant is closed or deleted, or the Set ends; the engine itself ends one of a tenant
 // that is frozen, and reports that it is due again at the thaw.
 type compactor struct {
-	node *Node
-	ctx  context.Context // ends the compactions under way
-	end  context.CancelFunc
+	set *Set
+	ctx context.Context // ends the compactions under way
+	end context.CancelFunc
 
 	// mu guards only the fields below and is taken last: want is called under a database's lock.
 	mu       sync.Mutex
@@ -46,9 +45,6 @@ type compactor struct {
 	running  int
 	reserved int64 // bytes that the compactions under way may write
 	ended    bool
-
-	results map[compactResult]*metrics.Counter
-	taken   *metrics.Counter // bytes removed from files
 }
 
 // compactTask is a tenant that is due: in the queue, being compacted, or put off.
@@ -73,22 +69,17 @@ const (
 	compactNoRoom  compactResult = "no_room"
 )
 
-func (c *compactor) init(n *Node) {
-	c.node = n
+func (c *compactor) init(s *Set) {
+	c.set = s
 	c.ctx, c.end = context.WithCancel(context.Background())
 	c.wake.L = &c.mu
 	c.tasks = map[string]*compactTask{}
-	c.results = map[compactResult]*metrics.Counter{}
-	for _, r := range []compactResult{compactDone, compactFailed, compactStopped, compactNoRoom} {
-		c.results[r] = n.metrics.set.NewCounter(`fenec_compactions_total{result="` + string(r) + `"}`)
-	}
-	c.taken = n.metrics.set.NewCounter("fenec_compacted_bytes_total")
 }
 
 // compactIfDue queues a tenant that has just been opened if it is due. Requests must find the tenant already.
-func (n *Node) compactIfDue(t *tenant) {
-	if t.db.Due() {
-		n.compactor.want(t.name)
+func (s *Set) compactIfDue(t *Tenant) {
+	if t.DB.Due() {
+		s.compactor.want(t.Name)
 	}
 }
 
@@ -135,7 +126,7 @@ func (c *compactor) dropLocked(task *compactTask) {
 	}
 }
 
-// stop ends the compactions under way and starts no more. The node waits for the workers.
+// stop ends the compactions under way and starts no more. The Set waits for the workers.
 func (c *compactor) stop() {
 	c.end()
 	c.mu.Lock()
@@ -179,22 +170,22 @@ func (c *compactor) next() *compactTask {
 
 // serve compacts the tenant of a task if it is open, and holds it open meanwhile.
 func (c *compactor) serve(task *compactTask) {
-	t := c.node.single
+	t := c.set.single
 	if t == nil {
-		t = c.node.registry.get(task.name)
+		t = c.set.registry.get(task.name)
 	}
-	if t == nil || !t.enter() {
+	if t == nil || !t.Enter() {
 		c.settle(task, compactNone)
 		return
 	}
-	defer t.leave() // does not count as a use of the tenant: it may be closed as idle at once
+	defer t.Leave() // does not count as a use of the tenant: it may be closed as idle at once
 	c.settle(task, c.compact(task, t))
 }
 
 // settle ends a turn of a task: it is put off, queued again or dropped.
 func (c *compactor) settle(task *compactTask, result compactResult) {
 	if result != compactNone {
-		c.results[result].Inc()
+		c.set.metrics.compactions[result].Inc()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,14 +220,14 @@ func (c *compactor) retry(task *compactTask) {
 }
 
 // compact compacts the file of a tenant that the caller is in.
-func (c *compactor) compact(task *compactTask, t *tenant) compactResult {
-	if !t.db.Due() {
+func (c *compactor) compact(task *compactTask, t *Tenant) compactResult {
+	if !t.DB.Due() {
 		return compactNone
 	}
-	s := t.db.Stats()
+	s := t.DB.Stats()
 	live := s.FileBytes - s.DeadBytes
 	need := live + live/16 + copyMargin
-	free, err := c.node.fs.Free(c.node.dir)
+	free, err := c.set.fs.Free(c.set.dir)
 	if err != nil {
 		return c.failed(task, err)
 	}
@@ -257,15 +248,15 @@ func (c *compactor) compact(task *compactTask, t *tenant) compactResult {
 	default:
 		return c.failed(task, err)
 	}
-	c.taken.AddInt64(max(0, done.Before-done.After))
-	c.node.measure(t)
-	c.event(c.node.log.Info(), task).Int64("before", done.Before).Int64("after", done.After).Dur("ms", time.Since(began)).
+	c.set.metrics.compacted.AddInt64(max(0, done.Before-done.After))
+	c.set.Measure(t)
+	c.event(c.set.log.Info(), task).Int64("before", done.Before).Int64("after", done.After).Dur("ms", time.Since(began)).
 		Msg("a file was compacted")
 	return compactDone
 }
 
-// run compacts until the tenant must be closed or the node stops.
-func (c *compactor) run(t *tenant) (engine.Compacted, error) {
+// run compacts until the tenant must be closed or the Set ends.
+func (c *compactor) run(t *Tenant) (engine.Compacted, error) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	ctx, cancel := context.WithCancel(c.ctx)
@@ -277,7 +268,7 @@ func (c *compactor) run(t *tenant) (engine.Compacted, error) {
 		case <-ctx.Done():
 		}
 	})
-	return t.db.CompactDue(ctx)
+	return t.DB.CompactDue(ctx)
 }
 
 // isStopped reports whether a compaction ended with err because it was canceled or its tenant takes no more writes.
@@ -309,7 +300,7 @@ func (c *compactor) release(need int64) {
 // noRoom and failed log a problem when it begins, not at each try.
 func (c *compactor) noRoom(task *compactTask, need, free int64) compactResult {
 	if task.last != compactNoRoom {
-		c.event(c.node.log.Warn(), task).Int64("need", need).Int64("free", free).
+		c.event(c.set.log.Warn(), task).Int64("need", need).Int64("free", free).
 			Msg("a file is not compacted: the disk has no room for the copy; it is tried again until it has")
 	}
 	return compactNoRoom
@@ -317,12 +308,12 @@ func (c *compactor) noRoom(task *compactTask, need, free int64) compactResult {
 
 func (c *compactor) failed(task *compactTask, err error) compactResult {
 	if task.last != compactFailed {
-		c.event(c.node.log.Error(), task).Err(err).Msg("compacting a file failed; it is tried again")
+		c.event(c.set.log.Error(), task).Err(err).Msg("compacting a file failed; it is tried again")
 	}
 	return compactFailed
 }
 
-// event adds the tenant of a task to a log line; a node over one file has no name for it.
+// event adds the tenant of a task to a log line; the one of a file has no name.
 func (c *compactor) event(e *zerolog.Event, task *compactTask) *zerolog.Event {
 	if task.name == "" {
 		return e
