@@ -68,11 +68,11 @@ func (s *Set) readHold(name string) (*hold, error) {
 }
 
 // writeHold replaces the hold on disk, which is nil for none, with a new one: a side file, synced, renamed, and the directory
-// synced. If it fails it leaves no new file.
-func (s *Set) writeHold(name string, old *hold, h hold) error {
+// synced. If it fails, stays reports whether the new hold may be on disk all the same.
+func (s *Set) writeHold(name string, old *hold, h hold) (stays bool, err error) {
 	text, err := json.Marshal(h)
 	if err != nil {
-		return err
+		return false, err
 	}
 	side := s.holdPath(name) + wal.SideSuffix
 	renamed := false
@@ -83,17 +83,18 @@ func (s *Set) writeHold(name string, old *hold, h hold) error {
 		}
 	}
 	if err == nil {
-		return nil
+		return true, nil
 	}
 	if !renamed {
 		s.fs.Remove(side) // it may not exist
 	} else if old == nil {
 		if undone := s.removeHold(name); undone != nil {
+			stays = true
 			s.log.Error().Str("tenant", name).Err(undone).
-				Msg("a freeze failed and its file cannot be removed: the tenant is frozen once it is opened again")
+				Msg("a freeze failed and its file cannot be removed: the tenant stays frozen until it is thawed")
 		}
 	}
-	return storageError("the freeze cannot be stored", err)
+	return stays, storageError("the freeze cannot be stored", err)
 }
 
 // writeSide writes the text to a file and syncs it.
@@ -108,13 +109,11 @@ func (s *Set) writeSide(path string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// removeHold removes a hold from the disk; a missing one is no error.
+// removeHold removes a hold from the disk; a missing one is no error. An earlier attempt may have removed the file and not
+// synced the directory, so a hold that is known is removed once that has succeeded.
 func (s *Set) removeHold(name string) error {
 	err := s.fs.Remove(s.holdPath(name))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
+	if err == nil || errors.Is(err, os.ErrNotExist) {
 		err = s.fs.SyncDir(s.dir)
 	}
 	if err != nil {
@@ -123,8 +122,17 @@ func (s *Set) removeHold(name string) error {
 	return nil
 }
 
+// removeAnyHold is removeHold for a tenant that may have none.
+func (s *Set) removeAnyHold(name string) error {
+	if _, err := s.fs.Stat(s.holdPath(name)); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return s.removeHold(name)
+}
+
 // Freeze refuses a tenant's writes before it returns, and returns the tenant's last change, which is on disk. A frozen tenant
-// stays frozen; one frozen under another token is a conflict.
+// stays frozen; one frozen under another token is a conflict. After an error the tenant is frozen only if its disk may say so:
+// the router takes what the node reports for what is there after a restart.
 func (s *Set) Freeze(name, token string, c Condition) (seq uint64, err error) {
 	err = s.held(name, c, func(t *Tenant) error {
 		old := t.hold.Load()
@@ -138,10 +146,11 @@ func (s *Set) Freeze(name, token string, c Condition) (seq uint64, err error) {
 		if err == nil {
 			err = c.at(name, seq)
 		}
+		stays := err == nil
 		if err == nil && (old == nil || *old != h) {
-			err = s.writeHold(name, old, h)
+			stays, err = s.writeHold(name, old, h)
 		}
-		if err == nil {
+		if stays {
 			t.hold.Store(&h)
 		} else if old == nil {
 			t.DB.Thaw()

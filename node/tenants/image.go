@@ -67,7 +67,7 @@ func (s *Set) Install(name, token string, c Condition, image io.Reader, size int
 	h := hold{Token: token, Held: true}
 	err = s.alone(name, c, func() error {
 		if err = s.mustBeFree(name, c); err == nil {
-			err = s.writeHold(name, nil, h)
+			_, err = s.writeHold(name, nil, h)
 		}
 		if err == nil {
 			seq, err = s.installLocked(name, h, image, size)

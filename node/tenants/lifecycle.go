@@ -47,7 +47,7 @@ func (s *Set) createLocked(name string) error {
 		return ErrStopping
 	}
 	// A hold without a tenant is left of one that was deleted as the node stopped; it does not apply to the new one.
-	if err := s.removeHold(name); err != nil {
+	if err := s.removeAnyHold(name); err != nil {
 		return err
 	}
 	s.budget.open.Add(1)
@@ -124,5 +124,5 @@ func (s *Set) deleteLocked(name string) error {
 		return storageError("the tenant's removal cannot be synced", err)
 	}
 	s.refusals.forget(name)
-	return s.removeHold(name)
+	return s.removeAnyHold(name)
 }

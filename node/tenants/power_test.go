@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 
 	"fenec/engine"
@@ -147,4 +148,66 @@ func judge(t *testing.T, done stage, a, b state) {
 	check(done != deleted || !a.there || a.documents == "", "a deleted tenant is back")
 	check(done != recreated || !a.there || a.writes && a.documents == "", "a tenant that was made again is not a new one")
 	check(done != deletedAgain || !a.there, "a tenant deleted again is back")
+}
+
+// The disk fails at each operation of a freeze, and of a thaw that is asked for again: a tenant that the node reports not to
+// be frozen is not frozen after a restart, whatever the disk has kept. A router takes the report for the end of its freeze.
+func TestATenantThatIsNotReportedFrozenIsNotFrozenAfterARestart(t *testing.T) {
+	for what, disk := range map[string]func(fs *crashfs.FS, k int){
+		"fails once":               func(fs *crashfs.FS, k int) { fs.FailAt(fs.Ops()+k, syscall.EIO) },
+		"fails until it is mended": func(fs *crashfs.FS, k int) { fs.FailFrom(fs.Ops()+k, syscall.EIO) },
+	} {
+		for _, kept := range []string{"nothing", "everything"} {
+			keep := func(n int) int { return map[string]int{"nothing": 0, "everything": n}[kept] }
+			for _, freezes := range []bool{true, false} {
+				for k, failed := 1, true; failed; k++ {
+					t.Run(fmt.Sprintf("a disk that %s at %d and keeps %s, of a freeze: %v", what, k, kept, freezes), func(t *testing.T) {
+						failed = checkReport(t, freezes, func(fs *crashfs.FS) { disk(fs, k) }, keep)
+					})
+				}
+			}
+		}
+	}
+}
+
+func checkReport(t *testing.T, freezes bool, disk func(*crashfs.FS), keep func(int) int) (failed bool) {
+	fs := crashfs.New(1)
+	if err := fs.MkdirAll("/data", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(over(fs))
+	if err == nil {
+		err = s.Create("a", Condition{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if freezes {
+		disk(fs)
+		_, err = s.Freeze("a", "move", Condition{})
+	} else if _, err = s.Freeze("a", "move", Condition{}); err == nil {
+		disk(fs)
+		if _, err = s.Thaw("a", "move", Condition{}); err != nil {
+			s.Thaw("a", "move", Condition{}) // it may fail again
+		}
+	}
+	failed = err != nil
+	one, err := s.Acquire("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reported := one.hold.Load() != nil
+	s.Release(one)
+	crashed := fs.CrashKeeping(keep)
+	fs.Heal()
+	s.Close() // its disk may have failed
+	after, err := Open(over(crashed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer after.Close()
+	if now := look(t, after, "a"); !now.writes && !reported {
+		t.Errorf("it was not reported to be frozen, and after a restart it is, under %q", now.token)
+	}
+	return failed
 }
