@@ -10,7 +10,9 @@ import (
 	"go/token"
 	"io"
 	"io/fs"
+	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -102,6 +104,48 @@ func TestImportsPointOneWay(t *testing.T) {
 			t.Error(edge)
 		}
 	}
+}
+
+// TestTheArchitecturePageHasEveryPackage compares the table of docs/architecture.md with the packages there are: each is in
+// one row, and imports only those of its own row and of rows below.
+func TestTheArchitecturePageHasEveryPackage(t *testing.T) {
+	page, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := rowsOf(string(page))
+	packages := listPackages(t)
+	for _, p := range packages {
+		row, ok := rows[p.ImportPath]
+		if !ok {
+			t.Errorf("docs/architecture.md has no row for %s", p.ImportPath)
+		}
+		delete(rows, p.ImportPath)
+		for _, to := range p.Imports {
+			if below, ok := rowsOf(string(page))[to]; ok && below < row {
+				t.Errorf("docs/architecture.md has %s above %s, which imports it", to, p.ImportPath)
+			}
+		}
+	}
+	for name := range rows {
+		t.Errorf("docs/architecture.md has a row for %s, which is no package", name)
+	}
+}
+
+// rowsOf returns the row of each package in the table of a page.
+func rowsOf(page string) map[string]int {
+	rows := map[string]int{}
+	_, table, _ := strings.Cut(page, "| folder | contents |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for i, line := range strings.Split(table, "\n") {
+		cell, _, _ := strings.Cut(strings.TrimPrefix(line, "|"), "|")
+		for _, name := range strings.Split(cell, ",") {
+			if name = strings.Trim(name, " `"); name != "" && !strings.HasPrefix(name, "-") {
+				rows[path.Join("fenec", name)] = i
+			}
+		}
+	}
+	return rows
 }
 
 func TestTheLayoutTestNamesAForbiddenEdge(t *testing.T) {
