@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"fenec/engine"
 	"fenec/engine/fail"
@@ -58,7 +59,9 @@ type endings struct{ asked atomic.Int64 }
 
 func (e *endings) EndSoon() { e.asked.Add(1) }
 
-func TestASetEndsInOrder(t *testing.T) {
+func TestASetEndsInOrder(t *testing.T) { synctest.Test(t, endsInOrder) }
+
+func endsInOrder(t *testing.T) {
 	c := over(crashfs.New(1))
 	var streams []*endings
 	c.NewStreams = func() Streams {
@@ -92,6 +95,7 @@ func TestASetEndsInOrder(t *testing.T) {
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()
 	<-a.Gone()
+	synctest.Wait()
 	select {
 	case <-closed:
 		t.Error("Close did not wait for the caller in a")
