@@ -19,5 +19,5 @@
 //	File.folding  one reader of the feed at a time
 //	Maps.mu       one writer of the maps at a time; Options.Node, Removed and Tenant are called under it
 //	works.mu      who works on which tenant
-//	File.mu       the rows being changed, and when the file was last opened
+//	File.mu       the rows being changed
 package directory
