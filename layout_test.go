@@ -34,10 +34,10 @@ var mayImport = map[string][]string{
 	},
 	"fenec/node/tenants": {
 		"fenec/engine/claim", "fenec/engine/feed", "fenec/engine", "fenec/engine/fail", "fenec/engine/wal",
-		"fenec/internal/http1", "fenec/internal/vfs",
+		"fenec/internal/http1", "fenec/internal/vfs", "fenec/internal/random",
 	},
 	"fenec/node/rest":    {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail"},
-	"fenec/router":       {"fenec/router/directory", "fenec/engine/fail", "fenec/internal/edge", "fenec/internal/http1", "fenec/internal/vfs"},
+	"fenec/router":       {"fenec/router/directory", "fenec/engine/fail", "fenec/internal/edge", "fenec/internal/random", "fenec/internal/http1", "fenec/internal/vfs"},
 	"fenec/engine/claim": {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/internal/vfs"},
 	"fenec/engine/feed":  {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/engine/wal", "fenec/internal/vfs"},
 	"fenec/engine": {
@@ -63,6 +63,7 @@ var mayImport = map[string][]string{
 	"fenec/internal/edge":        {"fenec/internal/http1"},
 	"fenec/internal/http1":       {"fenec/engine/fail"},
 	"fenec/internal/vfs":         {},
+	"fenec/internal/random":      {},
 	"fenec/internal/vfs/crashfs": {"fenec/internal/vfs"},
 	"fenec/internal/simnet":      {},
 	"fenec/internal/importer":    {"fenec/client"},

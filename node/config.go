@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"fenec/engine/wal"
@@ -44,6 +45,7 @@ type Config struct {
 	Version string
 	FS      vfs.FS           // the real file system if nil
 	Clock   func() time.Time // the real clock if nil
+	Rand    io.Reader        // the real randomness if nil
 	Log     zerolog.Logger
 	LogLost func() int64 // returns how many log lines were dropped, for the metrics
 }

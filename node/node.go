@@ -86,7 +86,7 @@ func (n *Node) tenantsConfig() tenants.Config {
 	return tenants.Config{
 		Dir: c.Dir, File: c.File,
 		Engine: engine.Options{
-			FS: c.FS, Clock: c.Clock, Sync: c.Sync, ReadOnly: c.ReadOnly, StatementTimeout: c.StatementTimeout,
+			FS: c.FS, Clock: c.Clock, Rand: c.Rand, Sync: c.Sync, ReadOnly: c.ReadOnly, StatementTimeout: c.StatementTimeout,
 			KeyTTL: c.IdempotencyTTL, CompactAt: c.CompactAt, Slow: c.Slow, Log: c.Log,
 		},
 		Feed: c.Replication, IdleClose: c.IdleClose, CompactWorkers: c.compactors(),

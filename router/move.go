@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"fenec/internal/edge"
 	"fenec/internal/http1"
+	"fenec/internal/random"
 	"fenec/router/directory"
 )
 
@@ -100,7 +100,7 @@ func (rt *Router) move(t *directory.Tenant, to *node, id []byte) (done moved, er
 		return done, rt.cancelMove(rt.ctx, t)
 	}
 	_, from := rt.dir.Node(t.Node)
-	m := &move{rt: rt, tenant: t, from: from, to: to, token: edge.RandomText(rt.config.Rand), id: id}
+	m := &move{rt: rt, tenant: t, from: from, to: to, token: random.Text(rt.config.Rand), id: id}
 	if err = m.run(); err != nil {
 		rt.metrics.moveFails.Inc()
 		return done, err

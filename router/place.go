@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"fenec/internal/edge"
 	"fenec/internal/http1"
+	"fenec/internal/random"
 	"fenec/router/directory"
 )
 
@@ -152,7 +152,7 @@ func (rt *Router) removeTenant(t *directory.Tenant) error {
 		// An interrupted move ends with the tenant: its token, which is on the copy, is used for the deletion too.
 		marked := &directory.Tenant{Name: t.Name, Node: t.Node, State: directory.Deleting, Token: t.Token, Stale: t.Leftovers()}
 		if marked.Token == "" {
-			marked.Token = edge.RandomText(rt.config.Rand)
+			marked.Token = random.Text(rt.config.Rand)
 		}
 		var err error
 		if t, err = rt.dir.Change(t, marked); err != nil {

@@ -2,11 +2,8 @@ package edge
 
 import (
 	"bytes"
-	"crypto/rand"
 	"slices"
-	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"fenec/internal/http1"
@@ -74,22 +71,6 @@ func TestAnAddressIsOfLoopback(t *testing.T) {
 			t.Errorf("%q: %s, want %s", listen, got, want)
 		}
 	}
-}
-
-func TestRandomTextIsOfItsSource(t *testing.T) {
-	a, b := RandomText(rand.Reader), RandomText(rand.Reader)
-	if len(a) != 26 || a == b {
-		t.Errorf("%s and %s", a, b)
-	}
-	if RandomText(strings.NewReader("0123456789abcdef")) != RandomText(iotest.OneByteReader(strings.NewReader("0123456789abcdef"))) {
-		t.Error("the same bytes make different texts")
-	}
-	defer func() {
-		if recover() == nil {
-			t.Error("a source that ends makes a text")
-		}
-	}()
-	RandomText(strings.NewReader("short"))
 }
 
 // FuzzPath: the segments of a path are what is between its slashes.

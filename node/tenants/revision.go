@@ -1,12 +1,13 @@
 package tenants
 
 import (
-	"crypto/rand"
 	"hash/maphash"
+	"io"
 	"strconv"
 	"sync/atomic"
 
 	"fenec/engine/fail"
+	"fenec/internal/random"
 )
 
 // revisions identify the state that a Set holds under each tenant's name. Every change of a name ends the name's
@@ -21,8 +22,8 @@ type revisions struct {
 	counts [4096]atomic.Uint64
 }
 
-func (r *revisions) init() {
-	r.run, r.seed = rand.Text(), maphash.MakeSeed()
+func (r *revisions) init(source io.Reader) {
+	r.run, r.seed = random.Text(source), maphash.MakeSeed()
 }
 
 func (r *revisions) count(name string) *atomic.Uint64 {

@@ -20,6 +20,7 @@
 package tenants
 
 import (
+	"crypto/rand"
 	"errors"
 	"io"
 	"sync"
@@ -103,7 +104,7 @@ func Open(c Config) (*Set, error) {
 		config: c, fs: c.Engine.FS, clock: c.Engine.Clock, log: c.Engine.Log, budget: c.Budget, stop: make(chan struct{}),
 	}
 	s.registry.init()
-	s.revisions.init()
+	s.revisions.init(c.Engine.Rand)
 	s.compactor.init(s)
 	s.register(c.Metrics)
 	s.endSoon = sync.OnceFunc(s.beginEnd)
@@ -131,6 +132,9 @@ func withDefaults(o engine.Options) engine.Options {
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Reader
 	}
 	return o
 }
