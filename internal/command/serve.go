@@ -31,7 +31,6 @@ type part struct {
 // serveOne runs a process with one service: it listens, opens the service with the
 // log and serves until a signal.
 func serveOne(c *cli.Context, name, address string, drain time.Duration, open func(serverLog) (service, error)) error {
-	keepAwake()
 	log := openLog(c.App.ErrWriter)
 	defer log.close()
 	stop := signals(log)

@@ -69,7 +69,6 @@ func runUp(c *cli.Context) error {
 		return s.err
 	}
 	// The output of up is for new users, so it logs only warnings and errors.
-	keepAwake()
 	log := openLog(c.App.ErrWriter)
 	defer log.close()
 	log.Logger = log.Level(zerolog.WarnLevel)

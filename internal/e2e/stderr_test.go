@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -301,4 +302,32 @@ func TestTheLogSaysHowManyLinesWereLost(t *testing.T) {
 		t.Errorf("the log does not say within %s that %s lines were lost", patience, lost)
 	}
 	terminates(t, cmd)
+}
+
+// TestStderrHasTheLogAlone, a JSON object a line, until the runtime reports a crash there.
+func TestStderrHasTheLogAlone(t *testing.T) {
+	for _, role := range []string{"node", "shard"} {
+		t.Run(role, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"node", "--dir", t.TempDir(), "--http", "127.0.0.1:0", "--admin-token", adminToken}
+			if role == "shard" {
+				args = []string{"shard", "--listen", "127.0.0.1:0", "--directory", filepath.Join(t.TempDir(), "shard.fenec")}
+			}
+			p := start(t, args...)
+			for range 100 {
+				must(t, 200, "GET", p.url()+"/_health", "")
+			}
+			p.cmd.Process.Signal(syscall.SIGQUIT) // the runtime prints why it ends and its goroutines
+			receive(t, "it ends", p.exited)
+			log, crash, crashed := strings.Cut(p.output(), "SIGQUIT: quit\n")
+			for line := range strings.Lines(log) {
+				if !json.Valid([]byte(line)) {
+					t.Errorf("stderr has %q", line)
+				}
+			}
+			if !crashed || !strings.Contains(crash, "\ngoroutine 1 ") || strings.Contains(crash, "SCHED") {
+				t.Errorf("the crash is reported as\n%s", p.output())
+			}
+		})
+	}
 }

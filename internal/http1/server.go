@@ -152,7 +152,7 @@ func (s *Server) begin(nc net.Conn) *conn {
 		nc.Close()
 		return nil
 	}
-	c := newConn(s, s.secured(nc))
+	c := newConn(s, s.secured(newSocket(nc)))
 	s.conns[c] = struct{}{}
 	s.work.Add(1)
 	return c

@@ -26,7 +26,7 @@ func (p *poller) init(nc net.Conn) {
 	p.socket, _ = s.SyscallConn()
 	p.ask = func(fd uintptr) {
 		p.set[0].Fd = int32(fd)
-		if _, err := unix.Poll(p.set[:], 0); err != nil {
+		if err := sysPoll(&p.set); err != nil {
 			p.set[0].Revents = 0 // unknown: the next use of the socket returns the error
 		}
 	}

@@ -37,6 +37,7 @@ func Dial(ctx context.Context, dial Dialer, addr string, conf *tls.Config) (*Ups
 	if err != nil {
 		return nil, err
 	}
+	nc = newSocket(nc)
 	if conf == nil {
 		return NewUpstream(nc), nil
 	}
@@ -73,7 +74,7 @@ func (u *Upstream) Abort() {
 	if t, ok := nc.(interface{ NetConn() net.Conn }); ok { // TLS would send a close alert first
 		nc = t.NetConn()
 	}
-	if t, ok := nc.(*net.TCPConn); ok {
+	if t, ok := nc.(interface{ SetLinger(sec int) error }); ok {
 		t.SetLinger(0) // best effort: if it fails, the connection is closed without a reset
 	}
 	nc.Close() // an error loses nothing: no answer is expected

@@ -32,12 +32,8 @@ func (o *outbound) init(nc net.Conn) {
 		o.raw, _ = s.SyscallConn()
 	}
 	o.try = func(fd uintptr) bool {
-		for {
-			o.n, o.err = syscall.Write(int(fd), o.p)
-			if o.err != syscall.EINTR {
-				return true
-			}
-		}
+		o.n, o.err = sysWrite(fd, o.p)
+		return true
 	}
 }
 
