@@ -25,14 +25,14 @@ func usagef(format string, args ...any) error {
 
 const envPrefix = "FENEC_"
 
-// envName is the environment variable that stands for a flag.
+// envName returns the environment variable of a flag.
 func envName(flag string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// unsetEmpty forgets environment variables of ours that are set and empty: a
-// compose file that writes FENEC_HTTP= means the default, and the flag parser
-// would take the empty text for the address.
+// unsetEmpty unsets the environment variables of flags that are empty: FENEC_HTTP=
+// in a compose file means the default, but the flag parser would use the empty text
+// as the address.
 func unsetEmpty() {
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")
@@ -42,8 +42,8 @@ func unsetEmpty() {
 	}
 }
 
-// value declares a flag that takes a value. All of them are text to the parser
-// and are read by settings, so that every refusal is a sentence of ours.
+// value returns a flag with a value. The flag parser reads it as text and settings
+// converts it, so that settings writes every error message.
 func value(name, fallback, usage string) cli.Flag {
 	return &cli.StringFlag{Name: name, Value: fallback, Usage: usage, EnvVars: []string{envName(name)}}
 }
@@ -52,8 +52,8 @@ func boolean(name, usage string) cli.Flag {
 	return &cli.BoolFlag{Name: name, Usage: usage, EnvVars: []string{envName(name)}}
 }
 
-// secret declares a token's two flags: the token itself, and a file to read it
-// from, which keeps it out of the process list.
+// secret returns the two flags of a token: the token itself, and a file to read it
+// from, which keeps it out of the list of processes.
 func secret(name, usage string) []cli.Flag {
 	return []cli.Flag{
 		value(name, "", usage),
@@ -61,8 +61,8 @@ func secret(name, usage string) []cli.Flag {
 	}
 }
 
-// settings reads a command's flags. The first one that cannot be read is kept
-// in err and the rest answer zero values.
+// settings reads a command's flags. err is the error of the first invalid one;
+// invalid flags are read as zero values.
 type settings struct {
 	c   *cli.Context
 	err error
@@ -78,7 +78,7 @@ func (s *settings) text(name string) string { return s.c.String(name) }
 
 func (s *settings) boolean(name string) bool { return s.c.Bool(name) }
 
-// duration reads Go's durations; a bare number is seconds.
+// duration reads a duration such as 90s, or a number of seconds.
 func (s *settings) duration(name string) time.Duration {
 	text := s.c.String(name)
 	if text == "" {
@@ -101,9 +101,9 @@ func (s *settings) wait(name string) time.Duration {
 	return d
 }
 
-// milliseconds reads a whole number of them.
+// milliseconds reads a whole number of milliseconds.
 func (s *settings) milliseconds(name string) time.Duration {
-	const most = 1 << 40 // over thirty years: more would overflow nothing but sense
+	const most = 1 << 40 // over thirty years: more is a mistake
 	n := s.count(name, 0)
 	if n > most {
 		s.refuse(name, "a number of milliseconds")
@@ -112,7 +112,7 @@ func (s *settings) milliseconds(name string) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// address reads what to listen on.
+// address reads an address to listen on.
 func (s *settings) address(name string) string {
 	text := s.c.String(name)
 	_, port, err := net.SplitHostPort(text)
@@ -147,9 +147,9 @@ func (s *settings) count(name string, least int) int {
 	return n
 }
 
-// mebibytes reads a number of MiB and answers bytes.
+// mebibytes reads a number of MiB and returns bytes.
 func (s *settings) mebibytes(name string) int64 {
-	const most = 1 << 32 // 4 PiB: more would overflow nothing but sense
+	const most = 1 << 32 // 4 PiB: more is a mistake
 	n := s.count(name, 0)
 	if n > most {
 		s.refuse(name, "a number of MiB")
@@ -158,7 +158,7 @@ func (s *settings) mebibytes(name string) int64 {
 	return int64(n) << 20
 }
 
-// buffer is mebibytes of at least one.
+// buffer reads a number of MiB, at least one, and returns bytes.
 func (s *settings) buffer(name string) int64 {
 	n := s.mebibytes(name)
 	if n == 0 {
@@ -207,7 +207,7 @@ func (s *settings) secret(name string) string {
 	return token
 }
 
-// noArguments refuses what a command would otherwise ignore.
+// noArguments returns an error if a command has arguments that are not flags.
 func noArguments(c *cli.Context) error {
 	if c.Args().Present() {
 		return usagef("fenec %s takes flags only, got %q", c.Command.Name, c.Args().First())
@@ -215,7 +215,7 @@ func noArguments(c *cli.Context) error {
 	return nil
 }
 
-// What the flag parser itself finds, in its words.
+// The errors of the flag parser.
 var (
 	unknownFlag = regexp.MustCompile(`^flag provided but not defined: -+(.*)$`)
 	noValue     = regexp.MustCompile(`^flag needs an argument: -+(.*)$`)
@@ -223,10 +223,10 @@ var (
 	badEnv      = regexp.MustCompile(`^could not parse "(.*)" as bool value from environment variable "(\w+)"`)
 )
 
-// onUsageError says in a sentence of ours what the flag parser found.
+// onUsageError converts an error of the flag parser into a plain sentence.
 func onUsageError(c *cli.Context, err error, _ bool) error {
 	text := err.Error()
-	command, help := "fenec", "fenec help lists what there is"
+	command, help := "fenec", "fenec help lists the commands"
 	if c.Command != nil && c.Command.Name != "" && c.Command.Name != "fenec" {
 		command += " " + c.Command.Name
 		help = "fenec help " + c.Command.Name + " lists them"

@@ -50,7 +50,7 @@ func importCommand() *cli.Command {
 		value("id-as", "", "The `FIELD` to import the input's field id into, instead of using it as the document's id."),
 		boolean("create", "Create the collection from the data if it does not exist."),
 		boolean("strict", "Stop at the first line that cannot be imported."),
-		value("state", "", "The `FILE` that makes the import resumable. Default: the input's name and .fenec-import; none for stdin."),
+		value("state", "", "The `FILE` that identifies the import until it is done, so that it can be resumed. Default: the input's name and .fenec-import; none for stdin."),
 		value("batch", "500", "Maximum `NUMBER` of lines per block."),
 		value("retry", "60", "Retry for this `TIME` while a node is unavailable or a move blocks writes."),
 	}
@@ -120,7 +120,7 @@ func runImport(c *cli.Context) error {
 		return err
 	}
 	defer o.Client.Close()
-	ignoreBrokenPipes() // the import continues if nobody reads its output
+	ignoreBrokenPipes() // the import continues without a reader of its output
 	size := int64(-1)   // of stdin
 	o.Input, o.Name = c.App.Reader, "stdin"
 	if name := c.Args().First(); name != "" && name != "-" {

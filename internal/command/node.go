@@ -10,48 +10,48 @@ import (
 )
 
 const nodeHelp = `
-A node answers /t/<tenant>/... for every <tenant>.fenec file in its directory. A
-tenant is opened when it is first asked for and closed when nobody has used it
-for a while. Tenants are made through /_admin/, by hand or by a router:
+A node serves /t/<tenant>/... for each file <tenant>.fenec in its directory. It
+opens a tenant at the first request for it, and closes it after some time without
+requests. Tenants are created through /_admin/, by hand or by a router:
 
   fenec node --dir ./data --admin-token s3cret
   curl -X PUT -H 'Authorization: Bearer s3cret' http://127.0.0.1:8081/_admin/tenants/acme
   curl http://127.0.0.1:8081/t/acme/query -d '{"query": "create collection notes (title text)"}'
 
-With --file one database is served at / instead, and made if it is not there.
+With --file it serves one database at / instead, and creates it if it does not exist.
 
-On SIGTERM or SIGINT the node finishes what it has in flight, syncs every tenant
-and exits 0; a second signal ends it at once.
+On SIGTERM or SIGINT the node finishes the requests in progress, syncs every tenant
+and exits with 0. A second signal ends it at once.
 `
 
 func nodeCommand() *cli.Command {
 	flags := []cli.Flag{
-		value("http", "127.0.0.1:8081", "The `ADDR` to answer on."),
-		value("dir", "", "Serve the tenants of this `DIRECTORY`, made if absent. This or --file is required."),
+		value("http", "127.0.0.1:8081", "Listen on this `ADDR`."),
+		value("dir", "", "Serve the tenants of this `DIRECTORY`, created if it does not exist. This or --file is required."),
 		value("file", "", "Serve one database, this `FILE`, at /."),
 	}
-	flags = append(flags, secret("http-token", "The `TOKEN` that opens the tenants' data. Required beyond loopback.")...)
-	flags = append(flags, secret("admin-token", "The `TOKEN` that opens /_admin/, which is off without one.")...)
+	flags = append(flags, secret("http-token", "The `TOKEN` that requests for tenants must have. Required if the node listens beyond loopback.")...)
+	flags = append(flags, secret("admin-token", "The `TOKEN` that requests for /_admin/ must have. Without it, /_admin/ is off.")...)
 	flags = append(flags,
-		value("sync", "250", "How long an answered write may stay off the disk: always (none), `MS` milliseconds, or off (until the tenant closes)."),
-		value("idle-close", "300", "Close a tenant after this `TIME` without a request. 0 is never."),
-		value("max-memory", "0", "Past this many `MIB` held by open tenants and for requests, close idle tenants first. 0 is no limit."),
-		value("max-connections", "1024", "Past this `NUMBER` of connections, or of those there are descriptors for, answer 503."),
-		value("http-max-streams", "1024", "Past this `NUMBER` of live queries open, answer 503. They are not among --max-connections."),
-		value("changes", "4096", "Past this `NUMBER` of changes that a live query is behind, send it its rows anew."),
+		value("sync", "250", "When a write is synced: always (before it is answered), within `MS` milliseconds, or off (when the tenant closes)."),
+		value("idle-close", "300", "Close a tenant after this `TIME` without a request. 0 means never."),
+		value("max-memory", "0", "Maximum `MIB` of open tenants and requests: beyond it, idle tenants are closed first. 0 means no limit."),
+		value("max-connections", "1024", "Maximum `NUMBER` of connections, lowered if there are few descriptors; more are answered 503."),
+		value("http-max-streams", "1024", "Maximum `NUMBER` of open live queries; more are answered 503. They do not count towards --max-connections."),
+		value("changes", "4096", "Send a live query all its rows again if it is more than this `NUMBER` of changes behind."),
 		value("idle-timeout", "60", "Close a connection after this `TIME` without a request."),
-		value("statement-timeout", "0", "Stop a statement after this `TIME`. 0 is never."),
-		value("slow-ms", "0", "Log a statement that takes longer than these `MS` milliseconds, without its values. 0 is never."),
-		value("idempotency-ttl", "86400", "Keep the answer of a write under an Idempotency-Key for this `TIME`."),
-		value("replication-buffer", "64", "Keep this many `MIB` of each tenant's changes that compact left out of its file, for those who follow them."),
+		value("statement-timeout", "0", "Stop a statement after this `TIME`. 0 means never."),
+		value("slow-ms", "0", "Log a statement, without its values, if it takes longer than `MS` milliseconds. 0 means never."),
+		value("idempotency-ttl", "86400", "Keep the response to a write with an Idempotency-Key for this `TIME`."),
+		value("replication-buffer", "64", "Keep up to this many `MIB` of each tenant's changes in memory after a compaction has removed them from its file, for readers of changes."),
 	)
 	flags = append(flags, compactFlags()...)
 	flags = append(flags,
-		value("drain", "10", "The `TIME` requests in flight have to finish at shutdown."),
+		value("drain", "10", "At shutdown, wait up to this `TIME` for requests in progress."),
 		boolean("http-read-only", "Refuse every write; the directory need not be writable."),
 		boolean("insecure", "Listen beyond loopback without a data token."),
 		value("tls-cert", "", "Serve TLS with this certificate `FILE` (PEM)."),
-		value("tls-key", "", "The key `FILE` of the certificate (PEM)."),
+		value("tls-key", "", "The `FILE` with the key of the certificate (PEM)."),
 	)
 	return &cli.Command{
 		Name:        "node",
@@ -62,11 +62,11 @@ func nodeCommand() *cli.Command {
 	}
 }
 
-// compactFlags are when a node compacts files by itself.
+// compactFlags returns the flags for when a node compacts files.
 func compactFlags() []cli.Flag {
 	return []cli.Flag{
-		value("compact-at", "0.5", "Compact a tenant's file by itself if more than this `SHARE` of it and more than 16 MiB of it is dead. 0 is never."),
-		value("compact-workers", "1", "Compact this `NUMBER` of files at once."),
+		value("compact-at", "0.5", "Compact a tenant's file once more than this `SHARE` of it, and more than 16 MiB, is dead. 0 means never."),
+		value("compact-workers", "1", "Compact up to this `NUMBER` of files at the same time."),
 	}
 }
 
@@ -107,8 +107,8 @@ func nodeConfig(c *cli.Context) (config node.Config, address string, err error) 
 	return config, address, noArguments(c)
 }
 
-// boundedGC is how much the heap of a node with --max-memory grows between two collections, in percent, so that what is
-// counted is not half of what the process holds. GOGC has precedence.
+// boundedGC is how much the heap of a node with --max-memory grows between two collections, in percent. With
+// Go's default the process could hold twice the memory that the node counts. GOGC has precedence.
 const boundedGC = 50
 
 func runNode(c *cli.Context) error {

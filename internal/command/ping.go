@@ -63,11 +63,11 @@ func ping(c *cli.Context) error {
 	defer response.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(response.Body, 4096)) // only for the message
 	if response.StatusCode != http.StatusOK {
-		said := strings.TrimSpace(string(body))
-		if said != "" {
-			said = ": " + said
+		reason := strings.TrimSpace(string(body))
+		if reason != "" {
+			reason = ": " + reason
 		}
-		return fmt.Errorf("%s responded with %d%s", target.Host, response.StatusCode, said)
+		return fmt.Errorf("%s responded with %d%s", target.Host, response.StatusCode, reason)
 	}
 	_, err = fmt.Fprintf(c.App.Writer, "%s is well\n", target.Host)
 	return err

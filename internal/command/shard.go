@@ -16,25 +16,25 @@ tenants are recorded through /_shard/:
   curl -X PUT http://127.0.0.1:8090/_shard/tenants/acme -d '{}'
   curl -X POST http://127.0.0.1:8090/_shard/tenants/acme/move -d '{"to": "n2"}'
 
-Its only state is the directory file, written and synced before a change takes
-effect.
+Its only state is the directory file. Each change is written and synced before it
+takes effect.
 `
 
 func shardCommand() *cli.Command {
 	flags := []cli.Flag{
-		value("listen", "127.0.0.1:8090", "The `ADDR` to answer on."),
-		value("directory", "shard.fenec", "The `FILE` that keeps nodes and placements, made if absent."),
+		value("listen", "127.0.0.1:8090", "Listen on this `ADDR`."),
+		value("directory", "shard.fenec", "The `FILE` with the nodes and tenants, created if it does not exist."),
 	}
-	flags = append(flags, secret("token", "The `TOKEN` that opens /_shard/. Required beyond loopback.")...)
+	flags = append(flags, secret("token", "The `TOKEN` that requests for /_shard/ must have. Required if the router listens beyond loopback.")...)
 	flags = append(flags,
-		value("upstream-timeout", "30", "The `TIME` a node may stay silent before a request is given up."),
-		value("max-connections", "1024", "Past this `NUMBER` of connections, or of those there are descriptors for, answer 503."),
-		value("http-max-streams", "1024", "Past this `NUMBER` of live queries open, answer 503. They are not among --max-connections."),
+		value("upstream-timeout", "30", "Give up a request after its node has sent nothing for this `TIME`."),
+		value("max-connections", "1024", "Maximum `NUMBER` of connections, lowered if there are few descriptors; more are answered 503."),
+		value("http-max-streams", "1024", "Maximum `NUMBER` of open live queries; more are answered 503. They do not count towards --max-connections."),
 		value("idle-timeout", "60", "Close a connection after this `TIME` without a request."),
-		value("drain", "10", "The `TIME` requests in flight have to finish at shutdown."),
+		value("drain", "10", "At shutdown, wait up to this `TIME` for requests in progress."),
 		boolean("insecure", "Listen beyond loopback without a token."),
 		value("tls-cert", "", "Serve TLS with this certificate `FILE` (PEM)."),
-		value("tls-key", "", "The key `FILE` of the certificate (PEM)."),
+		value("tls-key", "", "The `FILE` with the key of the certificate (PEM)."),
 	)
 	return &cli.Command{
 		Name:        "shard",

@@ -28,8 +28,8 @@ import (
 
 const upHelp = `
 Starts a router and two nodes in this process, on loopback, with a tenant called
-demo, and prints example requests. All data is kept in ./fenec-data: the next start
-uses it again, and deleting the directory starts over. Ctrl-C stops it.
+demo, and prints example requests. All data is in ./fenec-data. The next start uses it
+again; to start over, delete the directory. Ctrl-C stops it.
 
 The router listens on the port of --listen, the nodes on the next two.
 `
