@@ -141,10 +141,11 @@ func TestClaimsOfTwoScopesHaveTwoLines(t *testing.T) {
 	}
 	other := Everything()
 	other.refusal = "another"
-	if line(Everything()) != line(Everything()) {
+	first := line(Everything())
+	if again := line(Everything()); first != again {
 		t.Error("equal claims of one scope have two lines")
 	}
-	if line(Everything()) == line(other) {
+	if first == line(other) {
 		t.Error("equal claims of two scopes have one line")
 	}
 }
