@@ -120,7 +120,7 @@ func (q *changesQuery) read(key string, value []byte) (which int, err error) {
 	case "limit":
 		n, notNumber := strconv.Atoi(string(value))
 		if notNumber != nil || n < 1 || n > maxChanges {
-			return 0, fail.New(fail.Invalid, "limit wants a number from 1 to %d, got %s", maxChanges, rest.Quoted(value))
+			return 0, fail.New(fail.Invalid, "limit: expected a number from 1 to %d, got %s", maxChanges, rest.Quoted(value))
 		}
 		q.limit = n
 		return 1, nil

@@ -100,7 +100,7 @@ func TestBadRequestsForChanges(t *testing.T) {
 	r.fill("y", 9)
 	r.url += "/t/x"
 	r.play([]step{
-		{"a negative cursor", "GET", "/_changes?since=-1", "", 400, `{"error":"since wants the number of a change, 0 or above, got \"-1\""}`},
+		{"a negative cursor", "GET", "/_changes?since=-1", "", 400, `{"error":"since: expected the number of a change, 0 or above, got \"-1\""}`},
 		{"no number", "GET", "/_changes?since=abc", "", 400, `{"error":...`},
 		{"a fraction", "GET", "/_changes?since=1.5", "", 400, `{"error":...`},
 		{"a sign", "GET", "/_changes?since=%2B1", "", 400, `{"error":...`},
@@ -108,10 +108,10 @@ func TestBadRequestsForChanges(t *testing.T) {
 		{"past any number", "GET", "/_changes?since=99999999999999999999", "", 400, `{"error":...`},
 		{"a cursor from the future", "GET", "/_changes?since=6", "", 409, `{"error":"change 6 has not happened here: the last one is 5"}`},
 		{"one of the longest", "GET", "/_changes?since=9223372036854775807", "", 409, `{"error":...`},
-		{"a limit of none", "GET", "/_changes?limit=0", "", 400, `{"error":"limit wants a number from 1 to 10000, got \"0\""}`},
+		{"a limit of none", "GET", "/_changes?limit=0", "", 400, `{"error":"limit: expected a number from 1 to 10000, got \"0\""}`},
 		{"a limit past its ceiling", "GET", "/_changes?limit=10001", "", 400, `{"error":...`},
 		{"the highest limit", "GET", "/_changes?limit=10000", "", 200, ``},
-		{"a wait that is none", "GET", "/_changes?wait=soon", "", 400, `{"error":"wait wants milliseconds or a duration such as 5s, got \"soon\""}`},
+		{"a wait that is none", "GET", "/_changes?wait=soon", "", 400, `{"error":"wait: expected milliseconds or a duration such as 5s, got \"soon\""}`},
 		{"a wait that has been", "GET", "/_changes?wait=-5", "", 400, `{"error":...`},
 		{"a wait past its bound is cut to it", "GET", "/_changes?since=0&wait=99999999999999999999999&limit=1", "", 200, `{"seq":1,...`},
 		{"twice", "GET", "/_changes?since=1&since=1", "", 400, `{"error":"since is given twice"}`},
@@ -121,7 +121,7 @@ func TestBadRequestsForChanges(t *testing.T) {
 		{"a bad escape", "GET", "/_changes?since=%zz", "", 400, `{"error":...`},
 		{"a path below", "GET", "/_changes/nothing", "", 404, `{"error":...`},
 		{"a path below a consumer", "POST", "/_changes/consumers/k/x", "", 404, `{"error":...`},
-		{"a consumer's body that is no object", "POST", "/_changes/consumers/k", `7`, 400, `{"error":"want an object {\"since\": n}, n the number of a change, or no body"}`},
+		{"a consumer's body that is no object", "POST", "/_changes/consumers/k", `7`, 400, `{"error":"expected an object {\"since\": n}, n the number of a change, or no body"}`},
 		{"with another key", "POST", "/_changes/consumers/k", `{"at": 1}`, 400, `{"error":...`},
 		{"with the key twice", "POST", "/_changes/consumers/k", `{"since": 1, "since": 1}`, 400, `{"error":...`},
 		{"with a negative cursor", "POST", "/_changes/consumers/k", `{"since": -1}`, 400, `{"error":...`},

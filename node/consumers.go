@@ -97,7 +97,7 @@ func (c *call) readCursor() (since uint64, given bool, err error) {
 		Since jsontext.Value `json:"since"`
 	}
 	if err := json.Unmarshal(body, &cursor, json.RejectUnknownMembers(true)); err != nil {
-		return 0, false, fail.New(fail.Invalid, `want an object {"since": n}, n the number of a change, or no body`)
+		return 0, false, fail.New(fail.Invalid, `expected an object {"since": n}, n the number of a change, or no body`)
 	}
 	if cursor.Since == nil {
 		return 0, false, nil

@@ -56,9 +56,9 @@ func TestLikeIsContainsWithoutCase(t *testing.T) {
 	}
 	r.play([]step{
 		{"counted", "GET", "/c?s=like.*lib*&count", "", 200, `{"count":3}`},
-		{"of an int", "GET", "/c?n=like.1", "", 400, `{"error":"like wants text, got field n, which is int"}`},
-		{"of an int, anything", "GET", "/c?n=like.*", "", 400, `{"error":"like wants text, got field n, which is int"}`},
-		{"of a list", "GET", "/c?l=like.lib*", "", 400, `{"error":"like wants text, got field l, which is [text]"}`},
+		{"of an int", "GET", "/c?n=like.1", "", 400, `{"error":"like: expected text, got field n, which is int"}`},
+		{"of an int, anything", "GET", "/c?n=like.*", "", 400, `{"error":"like: expected text, got field n, which is int"}`},
+		{"of a list", "GET", "/c?l=like.lib*", "", 400, `{"error":"like: expected text, got field l, which is [text]"}`},
 		{"of no field", "GET", "/c?x=like.lib*", "", 404, `{"error":"c has no field x"}`},
 		{"groups", "GET", "/c?s=like.*lib*&select=count(*),max(id)", "", 200, `[{"count":3,"max(id)":3}]`},
 		{"a change", "PATCH", "/c?s=like.snake*", `{"n": 5}`, 200, `{"updated":1}`},

@@ -125,11 +125,11 @@ func TestBadLiveQueries(t *testing.T) {
 	r.url += "/t/x"
 	const shape = ` does not go with a live query: it is a set of rows, which takes filters, select and since"}`
 	steps := []step{
-		{"a negative cursor", "GET", "/c/changes?since=-1", "", 400, `{"error":"since wants the number of a change, 0 or above, got \"-1\""}`},
+		{"a negative cursor", "GET", "/c/changes?since=-1", "", 400, `{"error":"since: expected the number of a change, 0 or above, got \"-1\""}`},
 		{"no number", "GET", "/c/changes?since=abc", "", 400, `{"error":...`},
 		{"a fraction", "GET", "/c/changes?since=1.5", "", 400, `{"error":...`},
 		{"nothing", "GET", "/c/changes?since=", "", 400, `{"error":...`},
-		{"no value", "GET", "/c/changes?since", "", 400, `{"error":"\"since\" has no value: want since=..."}`},
+		{"no value", "GET", "/c/changes?since", "", 400, `{"error":"\"since\" has no value: expected since=..."}`},
 		{"past any number", "GET", "/c/changes?since=99999999999999999999", "", 400, `{"error":...`},
 		{"a history that is none", "GET", "/c/changes?since=1@x", "", 400, `{"error":"a history is...`},
 		{"twice", "GET", "/c/changes?since=1&since=1", "", 400, `{"error":"since is given twice"}`},

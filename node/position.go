@@ -68,7 +68,7 @@ func readPosition(headers []http1.Header) (p position, err error) {
 func parseChange(what string, text []byte) (uint64, error) {
 	n, err := strconv.ParseUint(string(text), 10, 63)
 	if err != nil || text[0] == '+' {
-		return 0, fail.New(fail.Invalid, "%s wants the number of a change, 0 or above, got %s", what, rest.Quoted(text))
+		return 0, fail.New(fail.Invalid, "%s: expected the number of a change, 0 or above, got %s", what, rest.Quoted(text))
 	}
 	return n, nil
 }
@@ -77,7 +77,7 @@ func parseChange(what string, text []byte) (uint64, error) {
 func parseWait(what string, text []byte) (time.Duration, error) {
 	wait, ok := edge.ParseWait(text)
 	if !ok {
-		return 0, fail.New(fail.Invalid, "%s wants milliseconds or a duration such as 5s, got %s", what, rest.Quoted(text))
+		return 0, fail.New(fail.Invalid, "%s: expected milliseconds or a duration such as 5s, got %s", what, rest.Quoted(text))
 	}
 	return wait, nil
 }

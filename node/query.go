@@ -55,7 +55,7 @@ func (c *call) batch() http1.Answer {
 		return c.failedBatch(err, 0, len(statements))
 	}
 	if len(statements) == 0 {
-		return c.node.answerError(c.request, fail.New(fail.Invalid, `the batch is empty: want a statement a line, {"query": "...", "params": [...]}`))
+		return c.node.answerError(c.request, fail.New(fail.Invalid, `the batch is empty: expected a statement a line, {"query": "...", "params": [...]}`))
 	}
 	if err := c.awaitReads(statements...); err != nil {
 		return c.failedBatch(err, 0, 0)
@@ -250,7 +250,7 @@ func (c *call) readStatement(text []byte) (string, error) {
 }
 
 func errEnvelope() error {
-	return fail.New(fail.Invalid, `want an object {"query": "...", "params": [...]}, of which params may be left out`)
+	return fail.New(fail.Invalid, `expected an object {"query": "...", "params": [...]}, of which params may be left out`)
 }
 
 func (c *call) decodeStatement(d *jsontext.Decoder) (statement string, err error) {

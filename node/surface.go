@@ -52,7 +52,7 @@ func (c *call) schema() http1.Answer {
 	case "as=fenecql":
 		return http1.Answer{Status: 200, Headers: withType(headers, plainText), Body: appendStatements(c.request.Scratch(), all)}
 	}
-	return c.node.answerError(c.request, fail.New(fail.Invalid, "want as=json or as=fenecql, got %s", rest.Quoted(c.request.Query)))
+	return c.node.answerError(c.request, fail.New(fail.Invalid, "expected as=json or as=fenecql, got %s", rest.Quoted(c.request.Query)))
 }
 
 var plainText = []http1.Header{{Name: []byte("Content-Type"), Value: []byte("text/plain; charset=utf-8")}}

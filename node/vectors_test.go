@@ -21,12 +21,12 @@ func TestVectorsOverREST(t *testing.T) {
 		{"an update", "PATCH", "/c?id=3", `{"v": [4, 5, 6], "s": "{1:1}/9"}`, 200, `{"updated":...`},
 		{"the row", "GET", "/c?id=3", "", 200, `[{"id":3,"v":[4,5,6],"h":null,"s":"{1:1}/9"}]`},
 		{"parameters", "POST", "/query", `{"query": "get c where cosine(v, $1) > 0.99 and dot(s, $2) = 1 select id", "params": [[4, 5, 6], "{1:1}/9"]}`, 200, `[{"id":3}]`},
-		{"a wrong length", "POST", "/c", `{"v": [1, 2]}`, 400, `{"error":"field v wants vector<3>, got a list of 2 numbers"}`},
-		{"what is no number", "POST", "/c", `{"v": [1, 2, "3"]}`, 400, `{"error":"field v wants vector<3>, got text \"3\" as number 3"}`},
-		{"past f16", "PATCH", "/c?id=1", `{"h": [1e5, 0]}`, 400, `{"error":"field h wants vector<2, f16>, got 100000 as number 1, which is past the range of f16"}`},
-		{"an index out of range", "POST", "/c", `{"s": "{10:1}/9"}`, 400, `{"error":"field s wants sparse<9>, got index 10: expected 1 to 9"}`},
-		{"an order", "GET", "/c?order=v", "", 400, `{"error":"order wants values that have an order, and v is vector<3>: near answers the nearest first"}`},
-		{"less than", "GET", "/c?v=lt.[1,2,3]", "", 400, `{"error":"< wants values...`},
+		{"a wrong length", "POST", "/c", `{"v": [1, 2]}`, 400, `{"error":"field v: expected vector<3>, got a list of 2 numbers"}`},
+		{"what is no number", "POST", "/c", `{"v": [1, 2, "3"]}`, 400, `{"error":"field v: expected vector<3>, got text \"3\" as number 3"}`},
+		{"past f16", "PATCH", "/c?id=1", `{"h": [1e5, 0]}`, 400, `{"error":"field h: expected vector<2, f16>, got 100000 as number 1, which is past the range of f16"}`},
+		{"an index out of range", "POST", "/c", `{"s": "{10:1}/9"}`, 400, `{"error":"field s: expected sparse<9>, got index 10, which is not from 1 to 9"}`},
+		{"an order", "GET", "/c?order=v", "", 400, `{"error":"order: expected values that have an order, and v is vector<3>: near answers the nearest first"}`},
+		{"less than", "GET", "/c?v=lt.[1,2,3]", "", 400, `{"error":"<: expected values...`},
 	})
 }
 

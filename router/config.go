@@ -65,16 +65,16 @@ func (c *Config) Validate(listen string) error {
 		return errors.New("--directory is required: name the file that holds nodes and placements")
 	}
 	if c.UpstreamTimeout < 0 {
-		return fmt.Errorf("--upstream-timeout wants a time above zero, got %s", c.UpstreamTimeout)
+		return fmt.Errorf("--upstream-timeout: expected a time above zero, got %s", c.UpstreamTimeout)
 	}
 	if c.IdleTimeout < 0 {
-		return fmt.Errorf("--idle-timeout wants a time above zero, got %s", c.IdleTimeout)
+		return fmt.Errorf("--idle-timeout: expected a time above zero, got %s", c.IdleTimeout)
 	}
 	if c.MaxConnections < 0 {
-		return fmt.Errorf("--max-connections wants a number above zero, got %d", c.MaxConnections)
+		return fmt.Errorf("--max-connections: expected a number above zero, got %d", c.MaxConnections)
 	}
 	if c.MaxStreams < 0 {
-		return fmt.Errorf("--http-max-streams wants a number above zero, got %d", c.MaxStreams)
+		return fmt.Errorf("--http-max-streams: expected a number above zero, got %d", c.MaxStreams)
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return errors.New("--tls-cert and --tls-key go together: a certificate needs its key")

@@ -58,13 +58,13 @@ func newLink(addr, token string, t *transport) (*link, error) {
 	l.host = strings.TrimSuffix(l.host, "/")
 	host, port, err := net.SplitHostPort(l.host)
 	if err != nil || host == "" || port == "" || strings.ContainsAny(l.host, "/?#@ \t\r\n") {
-		return nil, fmt.Errorf("addr wants a host and a port such as 127.0.0.1:8081, with https:// before it if the node uses TLS, got %q", addr)
+		return nil, fmt.Errorf("addr: expected a host and a port such as 127.0.0.1:8081, with https:// before it if the node uses TLS, got %q", addr)
 	}
 	if l.tls != nil {
 		l.tls.ServerName = host
 	}
 	if strings.ContainsAny(token, "\r\n\x00") {
-		return nil, fmt.Errorf("token wants the node's admin token, got one with a line break in it")
+		return nil, fmt.Errorf("token: expected the node's admin token, got one with a line break in it")
 	}
 	l.pool.transport = t
 	l.pool.link = l

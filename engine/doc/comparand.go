@@ -10,7 +10,7 @@ func (t Type) Comparand(v Value, what string) (Value, error) {
 	case t.numeric():
 		number := v.Number()
 		if f := number.Float(); !number.IsNumber() || number.Kind == Float && f-f != 0 {
-			return Value{}, t.wants(v, what)
+			return Value{}, t.expected(v, what)
 		}
 		return number, nil
 	case t.Kind == TypeList && (Type{Kind: t.Elem}).numeric():

@@ -44,14 +44,14 @@ func TestWhatIsNoNumberIsNotComparedWithNumbers(t *testing.T) {
 		v    Value
 		want string
 	}{
-		{"int", text("1"), `field f wants int, got text "1"`},
-		{"int", untyped("1x"), `field f wants int, got text "1x"`},
-		{"float", BoolValue(true), `field f wants float, got bool true`},
-		{"float", FloatValue(math.NaN()), `field f wants float, got a number that is not finite`},
-		{"int", FloatValue(math.Inf(1)), `field f wants int, got a number that is not finite`},
-		{"[int]", encode(t, `[1,"a"]`).Value(), `an element of field f wants int, got text "a"`},
-		{"[float]", encode(t, `[null]`).Value(), `field f wants [float], got null as element 1`},
-		{"timestamp", FloatValue(1.5), `field f wants timestamp as ISO-8601 text or milliseconds, got number 1.5`},
+		{"int", text("1"), `field f: expected int, got text "1"`},
+		{"int", untyped("1x"), `field f: expected int, got text "1x"`},
+		{"float", BoolValue(true), `field f: expected float, got bool true`},
+		{"float", FloatValue(math.NaN()), `field f: expected float, got a number that is not finite`},
+		{"int", FloatValue(math.Inf(1)), `field f: expected int, got a number that is not finite`},
+		{"[int]", encode(t, `[1,"a"]`).Value(), `an element of field f: expected int, got text "a"`},
+		{"[float]", encode(t, `[null]`).Value(), `field f: expected [float], got null as element 1`},
+		{"timestamp", FloatValue(1.5), `field f: expected timestamp as ISO-8601 text or milliseconds, got number 1.5`},
 	} {
 		t.Run(tc.typ+" and "+describe(tc.v), func(t *testing.T) {
 			if _, err := typeOf(t, tc.typ).Comparand(tc.v, "field f"); err == nil || err.Error() != tc.want {

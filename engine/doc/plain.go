@@ -58,10 +58,10 @@ func appendPlainAt(dst []byte, v Value, what string, depth int) ([]byte, error) 
 // checkPlain refuses the scalars that a json value cannot hold.
 func checkPlain(v Value, what string) error {
 	if f := v.Float(); v.Kind == Float && f-f != 0 {
-		return Type{Kind: TypeJSON}.wants(v, what)
+		return Type{Kind: TypeJSON}.expected(v, what)
 	}
 	if v.Kind == Text && !utf8.Valid(v.B) {
-		return fail.New(fail.Invalid, "%s wants json, got invalid UTF-8", what)
+		return fail.New(fail.Invalid, "%s: expected json, got invalid UTF-8", what)
 	}
 	return nil
 }

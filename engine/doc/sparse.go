@@ -43,7 +43,7 @@ func (t Type) appendSparse(dst []byte, v Value, what string) ([]byte, error) {
 	switch v.Kind {
 	case Text, Untyped:
 	case Sparse: // with another number of dimensions: Holds has checked
-		return nil, t.wants(v, what)
+		return nil, t.expected(v, what)
 	default:
 		return nil, t.wantsSparse(v, what)
 	}
@@ -52,7 +52,7 @@ func (t Type) appendSparse(dst []byte, v Value, what string) ([]byte, error) {
 		return nil, t.wantsSparse(v, what)
 	}
 	if s.dim != t.Dim {
-		return nil, fail.New(fail.Invalid, "%s wants %s, got %s, which has %s", what, t, describe(v), counted(s.dim, "dimension"))
+		return nil, fail.New(fail.Invalid, "%s: expected %s, got %s, which has %s", what, t, describe(v), counted(s.dim, "dimension"))
 	}
 	if err := t.sorted(s.weights, what); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (t Type) appendSparse(dst []byte, v Value, what string) ([]byte, error) {
 }
 
 func (t Type) wantsSparse(v Value, what string) error {
-	return fail.New(fail.Invalid, "%s wants %s as text {index:weight,...}/%d, got %s", what, t, t.Dim, describe(v))
+	return fail.New(fail.Invalid, "%s: expected %s as text {index:weight,...}/%d, got %s", what, t, t.Dim, describe(v))
 }
 
 // indexed is one weight as it was read.
@@ -83,15 +83,15 @@ func (t Type) sorted(weights []indexed, what string) error {
 	for _, w := range weights {
 		switch {
 		case w.index < 1 || w.index > int64(t.Dim):
-			return fail.New(fail.Invalid, "%s wants %s, got index %d: expected 1 to %d", what, t, w.index, t.Dim)
+			return fail.New(fail.Invalid, "%s: expected %s, got index %d, which is not from 1 to %d", what, t, w.index, t.Dim)
 		case w.weight-w.weight != 0:
-			return fail.New(fail.Invalid, "%s wants %s, got %s at index %d, which is past the range of f32", what, t, short(w.text), w.index)
+			return fail.New(fail.Invalid, "%s: expected %s, got %s at index %d, which is past the range of f32", what, t, short(w.text), w.index)
 		}
 	}
 	slices.SortStableFunc(weights, func(a, b indexed) int { return cmp.Compare(a.index, b.index) })
 	for i := 1; i < len(weights); i++ {
 		if weights[i].index == weights[i-1].index {
-			return fail.New(fail.Invalid, "%s wants %s, got the index %d twice", what, t, weights[i].index)
+			return fail.New(fail.Invalid, "%s: expected %s, got the index %d twice", what, t, weights[i].index)
 		}
 	}
 	return nil

@@ -156,13 +156,13 @@ func (t Type) Convert(v Value, what string) (Value, error) {
 		return Raw(raw).Value(), err
 	}
 	if !ok {
-		return Value{}, t.wants(v, what)
+		return Value{}, t.expected(v, what)
 	}
 	return v, nil
 }
 
-func (t Type) wants(v Value, what string) error {
-	return fail.New(fail.Invalid, "%s wants %s, got %s", what, t, describe(v))
+func (t Type) expected(v Value, what string) error {
+	return fail.New(fail.Invalid, "%s: expected %s, got %s", what, t, describe(v))
 }
 
 func toBool(v Value) (Value, bool) {
@@ -196,32 +196,32 @@ func (t Type) toInt(v Value, what string) (Value, error) {
 		return IntValue(n), nil
 	}
 	if number.IsNumber() && math.Abs(number.Float64()) >= 1<<63 {
-		return Value{}, fail.New(fail.Invalid, "%s wants int, got %s, which is out of range for 64 bits", what, describe(number))
+		return Value{}, fail.New(fail.Invalid, "%s: expected int, got %s, which is out of range for 64 bits", what, describe(number))
 	}
-	return Value{}, t.wants(v, what)
+	return Value{}, t.expected(v, what)
 }
 
 func (t Type) toFloat(v Value, what string) (Value, error) {
 	number := v.Number()
 	if !number.IsNumber() {
-		return Value{}, t.wants(v, what)
+		return Value{}, t.expected(v, what)
 	}
 	f := number.Float64()
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		if number.Kind == Float {
-			return Value{}, t.wants(number, what)
+			return Value{}, t.expected(number, what)
 		}
-		return Value{}, fail.New(fail.Invalid, "%s wants float, got %s, which is out of range", what, describe(number))
+		return Value{}, fail.New(fail.Invalid, "%s: expected float, got %s, which is out of range", what, describe(number))
 	}
 	return FloatValue(f + 0), nil // -0 becomes 0
 }
 
 func (t Type) toText(v Value, what string) (Value, error) {
 	if v.Kind != Text && v.Kind != Untyped {
-		return Value{}, t.wants(v, what)
+		return Value{}, t.expected(v, what)
 	}
 	if !utf8.Valid(v.B) {
-		return Value{}, fail.New(fail.Invalid, "%s wants text, got invalid UTF-8", what)
+		return Value{}, fail.New(fail.Invalid, "%s: expected text, got invalid UTF-8", what)
 	}
 	return Value{Kind: Text, B: v.B}, nil
 }
@@ -231,11 +231,11 @@ func (t Type) toBytes(v Value, what string) (Value, error) {
 		return v, nil
 	}
 	if v.Kind != Text && v.Kind != Untyped {
-		return Value{}, t.wants(v, what)
+		return Value{}, t.expected(v, what)
 	}
 	b, ok := decodeBase64(v.B)
 	if !ok {
-		return Value{}, fail.New(fail.Invalid, "%s wants bytes as base64 text, got %s", what, describe(v))
+		return Value{}, fail.New(fail.Invalid, "%s: expected bytes as base64 text, got %s", what, describe(v))
 	}
 	return Value{Kind: Bytes, B: b}, nil
 }
@@ -268,7 +268,7 @@ func (t Type) toTimestamp(v Value, what string) (Value, error) {
 			return TimestampValue(ms), nil
 		}
 	}
-	return Value{}, fail.New(fail.Invalid, "%s wants timestamp as ISO-8601 text or milliseconds, got %s", what, describe(v))
+	return Value{}, fail.New(fail.Invalid, "%s: expected timestamp as ISO-8601 text or milliseconds, got %s", what, describe(v))
 }
 
 // appendList appends a list, each element encoded as the type's element type. null is an element only of a list of
@@ -277,13 +277,13 @@ func (t Type) appendList(dst []byte, v Value, what string, encode func(t Type, d
 	if v.Kind == Untyped {
 		raw, err := ParseJSON(nil, v.B)
 		if err != nil {
-			return nil, t.wants(v, what)
+			return nil, t.expected(v, what)
 		}
 		v = Raw(raw).Value()
 	}
 	switch {
 	case v.Kind != List:
-		return nil, t.wants(v, what)
+		return nil, t.expected(v, what)
 	case t.Elem == TypeJSON:
 		return appendPlainAt(dst, v, what, 0)
 	}
@@ -294,7 +294,7 @@ func (t Type) appendList(dst []byte, v Value, what string, encode func(t Type, d
 	Raw(v.B).Elements(func(e Raw) bool {
 		n++
 		if e.IsNull() {
-			err = fail.New(fail.Invalid, "%s wants %s, got null as element %d", what, t, n)
+			err = fail.New(fail.Invalid, "%s: expected %s, got null as element %d", what, t, n)
 			return false
 		}
 		var out []byte

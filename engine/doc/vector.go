@@ -91,7 +91,7 @@ func (t Type) appendFloats(dst []byte, v Value, what string) ([]byte, error) {
 	switch v.Kind {
 	case Vector:
 		if v.Dim() != t.Dim {
-			return nil, t.wants(v, what)
+			return nil, t.expected(v, what)
 		}
 		for i := range t.Dim {
 			dst = appendFloat32Bytes(dst, v.float(i))
@@ -101,13 +101,13 @@ func (t Type) appendFloats(dst []byte, v Value, what string) ([]byte, error) {
 	case Text, Untyped:
 		dst, err = t.appendSpelled(dst, v, what)
 	default:
-		return nil, t.wants(v, what)
+		return nil, t.expected(v, what)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if n := (len(dst) - at) / 4; n != t.Dim {
-		return nil, fail.New(fail.Invalid, "%s wants %s, got a list of %s", what, t, numbers(n))
+		return nil, fail.New(fail.Invalid, "%s: expected %s, got a list of %s", what, t, numbers(n))
 	}
 	return dst, nil
 }
@@ -135,7 +135,7 @@ func (t Type) appendElements(dst []byte, list Raw, what string) ([]byte, error) 
 		i++
 		v := Raw(b[:n]).Value()
 		if !v.IsNumber() {
-			return nil, fail.New(fail.Invalid, "%s wants %s, got %s as number %d", what, t, describe(v), i)
+			return nil, fail.New(fail.Invalid, "%s: expected %s, got %s as number %d", what, t, describe(v), i)
 		}
 		f := float32Of(v)
 		if f-f != 0 {
@@ -161,7 +161,7 @@ func float32Of(v Value) float32 {
 // notFinite returns the error for number i, which is not a number or becomes infinite.
 func (t Type) notFinite(v Value, i int, what string) error {
 	if f := v.Float(); v.Kind == Float && f-f != 0 {
-		return fail.New(fail.Invalid, "%s wants %s, got %s as number %d", what, t, describe(v), i)
+		return fail.New(fail.Invalid, "%s: expected %s, got %s as number %d", what, t, describe(v), i)
 	}
 	return t.pastRange(short(AppendValueJSON(nil, v)), i, what)
 }
@@ -171,20 +171,20 @@ func (t Type) pastRange(number string, i int, what string) error {
 	if t.F16 {
 		storage = "f16"
 	}
-	return fail.New(fail.Invalid, "%s wants %s, got %s as number %d, which is past the range of %s", what, t, number, i, storage)
+	return fail.New(fail.Invalid, "%s: expected %s, got %s as number %d, which is past the range of %s", what, t, number, i, storage)
 }
 
 // appendSpelled appends the numbers of a text `[1,2,3]`.
 func (t Type) appendSpelled(dst []byte, v Value, what string) ([]byte, error) {
 	s := skipSpaces(v.B)
 	if len(s) == 0 || s[0] != '[' || !utf8.Valid(s) {
-		return nil, t.wants(v, what)
+		return nil, t.expected(v, what)
 	}
 	s = skipSpaces(s[1:])
 	for i := 1; len(s) == 0 || s[0] != ']' || i > 1; i++ {
 		f, n := parseFloat32(s)
 		if n == 0 {
-			return nil, fail.New(fail.Invalid, "%s wants %s, got %s, whose element %d is not a number", what, t, describe(v), i)
+			return nil, fail.New(fail.Invalid, "%s: expected %s, got %s, whose element %d is not a number", what, t, describe(v), i)
 		}
 		if f-f != 0 {
 			return nil, t.pastRange(short(s[:n]), i, what)
@@ -196,7 +196,7 @@ func (t Type) appendSpelled(dst []byte, v Value, what string) ([]byte, error) {
 		s = skipSpaces(s[1:])
 	}
 	if len(s) == 0 || s[0] != ']' || len(skipSpaces(s[1:])) > 0 {
-		return nil, fail.New(fail.Invalid, "%s wants %s, got %s, which does not end with ]", what, t, describe(v))
+		return nil, fail.New(fail.Invalid, "%s: expected %s, got %s, which does not end with ]", what, t, describe(v))
 	}
 	return dst, nil
 }
@@ -231,14 +231,14 @@ func VectorOf(v Value, what string) (Value, error) {
 		return Value{}, wantsVector(v, what)
 	}
 	if t.Dim < 1 || t.Dim > MaxDim {
-		return Value{}, fail.New(fail.Invalid, "%s wants a vector of 1 to %d numbers, got a list of %d", what, MaxDim, t.Dim)
+		return Value{}, fail.New(fail.Invalid, "%s: expected a vector of 1 to %d numbers, got a list of %d", what, MaxDim, t.Dim)
 	}
 	raw, err := t.appendVector(nil, v, what)
 	return Raw(raw).Value(), err
 }
 
 func wantsVector(v Value, what string) error {
-	return fail.New(fail.Invalid, "%s wants a vector, got %s", what, describe(v))
+	return fail.New(fail.Invalid, "%s: expected a vector, got %s", what, describe(v))
 }
 
 // appendVectorJSON appends a vector as the list of its numbers, each the shortest that reads back.

@@ -49,11 +49,11 @@ func TestAVectorOfAnyLength(t *testing.T) {
 		{v: text("[3]"), want: `[3]`},
 		{v: untyped("[3, 4,5e0]"), want: `[3,4,5]`},
 		{v: madeVector(true, []float32{1}), want: `[1]`},
-		{v: IntValue(3), fail: `norm wants a vector, got number 3`},
-		{v: encode(t, `[]`).Value(), fail: `norm wants a vector of 1 to 65536 numbers, got a list of 0`},
-		{v: encode(t, `["a"]`).Value(), fail: `norm wants vector<1>, got text "a" as number 1`},
-		{v: text("abc"), fail: `norm wants a vector, got text "abc"`},
-		{v: text("[" + strings.Repeat("1,", MaxDim) + "1]"), fail: `norm wants a vector of 1 to 65536 numbers, got a list of 65537`},
+		{v: IntValue(3), fail: `norm: expected a vector, got number 3`},
+		{v: encode(t, `[]`).Value(), fail: `norm: expected a vector of 1 to 65536 numbers, got a list of 0`},
+		{v: encode(t, `["a"]`).Value(), fail: `norm: expected vector<1>, got text "a" as number 1`},
+		{v: text("abc"), fail: `norm: expected a vector, got text "abc"`},
+		{v: text("[" + strings.Repeat("1,", MaxDim) + "1]"), fail: `norm: expected a vector of 1 to 65536 numbers, got a list of 65537`},
 	} {
 		v, err := VectorOf(tc.v, "norm")
 		switch {

@@ -22,7 +22,7 @@ func arithmetic(op syntax.Op, x, y node, pos syntax.Pos) (node, error) {
 		switch n.kind {
 		case doc.Int, doc.Float, doc.Decimal, doc.Timestamp, doc.Untyped:
 		default:
-			return node{}, errorAt(fail.Invalid, n.pos, "%s wants numbers, got %s", opText[op], n.kind)
+			return node{}, errorAt(fail.Invalid, n.pos, "%s: expected numbers, got %s", opText[op], n.kind)
 		}
 	}
 	a, b := x.eval, y.eval
@@ -113,7 +113,7 @@ func (f *frame) numbers(op syntax.Op, v, w doc.Value, pos syntax.Pos) doc.Value 
 		if okA {
 			v = w
 		}
-		return f.fail(pos, "%s wants numbers, got %s", opText[op], v.Kind)
+		return f.fail(pos, "%s: expected numbers, got %s", opText[op], v.Kind)
 	}
 	var r float64
 	switch op {
@@ -179,7 +179,7 @@ func negated(x node, pos syntax.Pos) (node, error) {
 	switch x.kind {
 	case doc.Int, doc.Float, doc.Decimal, doc.Untyped:
 	default:
-		return node{}, errorAt(fail.Invalid, pos, "- wants a number, got %s", x.kind)
+		return node{}, errorAt(fail.Invalid, pos, "-: expected a number, got %s", x.kind)
 	}
 	if x.fixed && x.kind == doc.Decimal {
 		v, err := doc.ParseNumber(minus(x.eval(&frame{}).B))
@@ -203,7 +203,7 @@ func negated(x node, pos syntax.Pos) (node, error) {
 		}
 		r, ok := f.number(v, pos)
 		if !ok {
-			return f.fail(pos, "- wants a number, got %s", v.Kind)
+			return f.fail(pos, "-: expected a number, got %s", v.Kind)
 		}
 		return doc.FloatValue(-r)
 	}

@@ -121,5 +121,5 @@ func documentID(v doc.Value) (int64, error) {
 			return n.Int(), nil
 		}
 	}
-	return 0, fail.New(fail.Invalid, "id wants a positive int, got %s", doc.Describe(v))
+	return 0, fail.New(fail.Invalid, "id: expected a positive int, got %s", doc.Describe(v))
 }

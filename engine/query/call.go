@@ -59,7 +59,7 @@ func checkKind(name, what string, n node, kinds ...doc.Kind) error {
 			return nil
 		}
 	}
-	return errorAt(fail.Invalid, n.pos, "%s wants %s, got %s", name, what, n.kind)
+	return errorAt(fail.Invalid, n.pos, "%s: expected %s, got %s", name, what, n.kind)
 }
 
 func textFunction(name string, each func(rune) rune) function {
@@ -83,7 +83,7 @@ func textFunction(name string, each func(rune) rune) function {
 				f.arenaFits()
 				return doc.TextValue(f.arena[start:len(f.arena):len(f.arena)])
 			}
-			return f.fail(pos, "%s wants text, got %s", name, v.Kind)
+			return f.fail(pos, "%s: expected text, got %s", name, v.Kind)
 		}}, nil
 	}
 }
@@ -109,7 +109,7 @@ func lenFunction(args []node, pos syntax.Pos) (node, error) {
 		case doc.Vector:
 			return doc.IntValue(int64(v.Dim()))
 		}
-		return f.fail(pos, "len wants text, bytes, a list, an object or a vector, got %s", v.Kind)
+		return f.fail(pos, "len: expected text, bytes, a list, an object or a vector, got %s", v.Kind)
 	}}, nil
 }
 
@@ -174,7 +174,7 @@ func absFunction(args []node, pos syntax.Pos) (node, error) {
 		}
 		x, ok := f.number(v, pos)
 		if !ok {
-			return f.fail(pos, "abs wants a number, got %s", v.Kind)
+			return f.fail(pos, "abs: expected a number, got %s", v.Kind)
 		}
 		return doc.FloatValue(math.Abs(x))
 	}}, nil
@@ -193,7 +193,7 @@ func roundFunction(args []node, pos syntax.Pos) (node, error) {
 		}
 		x, ok := f.number(v, pos)
 		if !ok {
-			return f.fail(pos, "round wants a number, got %s", v.Kind)
+			return f.fail(pos, "round: expected a number, got %s", v.Kind)
 		}
 		return doc.FloatValue(math.Round(x))
 	}}, nil
@@ -214,9 +214,9 @@ func bucketFunction(args []node, pos syntax.Pos) (node, error) {
 		case t.Kind == doc.Null || ms.Kind == doc.Null:
 			return doc.Value{}
 		case t.Kind != doc.Timestamp:
-			return f.fail(pos, "bucket wants a timestamp, got %s", t.Kind)
+			return f.fail(pos, "bucket: expected a timestamp, got %s", t.Kind)
 		case ms.Kind != doc.Int || ms.Int() <= 0:
-			return f.fail(pos, "bucket wants a positive int of milliseconds, got %s", doc.Describe(ms))
+			return f.fail(pos, "bucket: expected a positive int of milliseconds, got %s", doc.Describe(ms))
 		}
 		past := t.Int() % ms.Int()
 		if past < 0 {

@@ -29,7 +29,7 @@ func oneCollation(op syntax.Op, x, y node, pos syntax.Pos) error {
 	if x.collate == y.collate || x.collate == collation.None || y.collate == collation.None || relations[op].equality() {
 		return nil
 	}
-	return errorAt(fail.Invalid, pos, "%s wants one collation, got a field with %s and one with %s", opText[op], x.collate, y.collate)
+	return errorAt(fail.Invalid, pos, "%s: expected one collation, got a field with %s and one with %s", opText[op], x.collate, y.collate)
 }
 
 // collated returns the collation that x and y are compared by.

@@ -81,7 +81,7 @@ func (c *compiler) binary(e *syntax.Binary) (node, *probe, error) {
 func checkOrdered(op syntax.Op, x, y node, pos syntax.Pos) error {
 	for _, n := range [...]node{x, y} {
 		if hasNoOrder(n.kind) && !relations[op].equality() {
-			return errorAt(fail.Invalid, pos, "%s wants values that have an order, got %s: vectors are compared by = and != alone", opText[op], n.kind)
+			return errorAt(fail.Invalid, pos, "%s: expected values that have an order, got %s: vectors are compared by = and != alone", opText[op], n.kind)
 		}
 	}
 	return nil

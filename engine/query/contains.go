@@ -96,7 +96,7 @@ func (c *compiler) like(x, y node, pos syntax.Pos) (node, error) {
 func (c *compiler) matches(name string, x, y node, read func(*pattern, []byte), pos syntax.Pos) (node, error) {
 	for _, n := range [...]node{x, y} {
 		if n.kind != doc.Text && n.kind != doc.Untyped {
-			return node{}, errorAt(fail.Invalid, n.pos, "%s wants text, got %s", name, n.described())
+			return node{}, errorAt(fail.Invalid, n.pos, "%s: expected text, got %s", name, n.described())
 		}
 	}
 	x, y = x.as(doc.Text), y.as(doc.Text)
@@ -139,7 +139,7 @@ func bindPattern(name string, constant node, read func(*pattern, []byte)) func(*
 		case doc.Text:
 			read(&o.pattern, v.B)
 		default:
-			return errorAt(fail.Invalid, pos, "%s wants text, got %s", name, v.Kind)
+			return errorAt(fail.Invalid, pos, "%s: expected text, got %s", name, v.Kind)
 		}
 		return nil
 	}

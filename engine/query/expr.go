@@ -206,7 +206,7 @@ func (c *compiler) condition(n node, what string) (testFunc, error) {
 	case n.test != nil:
 		return n.test, nil
 	case n.kind != doc.Untyped && n.kind != doc.Bool:
-		return nil, errorAt(fail.Invalid, n.pos, "%s wants a condition, got %s", what, n.kind)
+		return nil, errorAt(fail.Invalid, n.pos, "%s: expected a condition, got %s", what, n.kind)
 	case n.bare != nil:
 		eval := n.eval
 		c.bind(func(f *frame, _ *operand) error {
@@ -214,7 +214,7 @@ func (c *compiler) condition(n node, what string) (testFunc, error) {
 			if err := f.take(); err != nil || v.Kind == doc.Bool || v.Kind == doc.Null {
 				return err
 			}
-			return errorAt(fail.Invalid, n.pos, "%s wants a condition, got %s", what, doc.Describe(v))
+			return errorAt(fail.Invalid, n.pos, "%s: expected a condition, got %s", what, doc.Describe(v))
 		})
 	}
 	return condition(n), nil

@@ -127,10 +127,10 @@ func (c *compiler) aggregate(g *groupPlan, e *syntax.Aggregate) (int, error) {
 		}
 		a.index = indexOn(c.schema, a.column.name)
 		if k := a.column.typ.Kind; (a.name == "sum" || a.name == "avg") && k != doc.TypeInt && k != doc.TypeFloat {
-			return 0, errorAt(fail.Invalid, e.Arg.Pos, "%s wants a field of int or float, and %s is %s", a.name, e.Arg.Text, a.column.typ)
+			return 0, errorAt(fail.Invalid, e.Arg.Pos, "%s: expected a field of int or float, and %s is %s", a.name, e.Arg.Text, a.column.typ)
 		}
 		if a.extreme() && hasNoOrder(kindOf(a.column.typ)) {
-			return 0, errorAt(fail.Invalid, e.Arg.Pos, "%s wants values that have an order, and %s is %s", a.name, e.Arg.Text, a.column.typ)
+			return 0, errorAt(fail.Invalid, e.Arg.Pos, "%s: expected values that have an order, and %s is %s", a.name, e.Arg.Text, a.column.typ)
 		}
 	}
 	for i := range g.aggregates {

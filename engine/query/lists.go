@@ -27,7 +27,7 @@ func (c *compiler) in(x, y node, pos syntax.Pos) (node, *probe, error) {
 		case v.Kind == doc.Null || w.Kind == doc.Null:
 			return unknown
 		case w.Kind != doc.List:
-			f.fail(y.pos, "in wants a list, got %s", w.Kind)
+			f.fail(y.pos, "in: expected a list, got %s", w.Kind)
 			return unknown
 		}
 		found, null := false, false
@@ -140,7 +140,7 @@ func eachMember(f *frame, list node, add func(doc.Value, syntax.Pos) error) erro
 	case doc.Null:
 		return add(v, list.pos) // null instead of a list is as unknown as a null member
 	default:
-		return errorAt(fail.Invalid, list.pos, "in wants a list, got %s", v.Kind)
+		return errorAt(fail.Invalid, list.pos, "in: expected a list, got %s", v.Kind)
 	}
 	var err error
 	doc.Raw(v.B).Elements(func(e doc.Raw) bool {
@@ -153,7 +153,7 @@ func eachMember(f *frame, list node, add func(doc.Value, syntax.Pos) error) erro
 // has compiles `x has y`: whether the list x holds the value y.
 func (c *compiler) has(x, y node, pos syntax.Pos) (node, error) {
 	if x.kind != doc.List && x.kind != doc.Untyped {
-		return node{}, errorAt(fail.Invalid, x.pos, "has wants a list, got %s", x.described())
+		return node{}, errorAt(fail.Invalid, x.pos, "has: expected a list, got %s", x.described())
 	}
 	a, b := x.eval, y.eval
 	if col := x.column; col != nil && y.constant {

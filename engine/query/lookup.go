@@ -113,7 +113,7 @@ func (c *compiler) level(e *syntax.Lookup) (*level, error) {
 	if !l.child.id {
 		l.index = indexOn(c.schema, e.On.Text)
 		if l.index != doc.IndexHash && l.index != doc.IndexUnique {
-			return nil, errorAt(fail.Invalid, e.On.Pos, "lookup wants an index @hash or @unique on %s of %s: create index on %s (%s) @hash",
+			return nil, errorAt(fail.Invalid, e.On.Pos, "lookup: expected an index @hash or @unique on %s of %s: create index on %s (%s) @hash",
 				e.On.Text, l.name, l.name, e.On.Text)
 		}
 	}

@@ -35,9 +35,9 @@ func (c *compiler) match(st *syntax.Match) (*matchPlan, error) {
 	name := st.Field.Text
 	switch {
 	case m.column.typ.Kind != doc.TypeText:
-		return nil, errorAt(fail.Invalid, m.pos, "match wants a text field, and %s is %s", name, m.column.typ)
+		return nil, errorAt(fail.Invalid, m.pos, "match: expected a text field, and %s is %s", name, m.column.typ)
 	case m.index.Kind != doc.IndexText:
-		return nil, errorAt(fail.Invalid, m.pos, "match wants an index @text on %s: create index on %s (%s) @text", name, c.schema.Name, name)
+		return nil, errorAt(fail.Invalid, m.pos, "match: expected an index @text on %s: create index on %s (%s) @text", name, c.schema.Name, name)
 	}
 	n, err := c.expr(st.Text)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *compiler) match(st *syntax.Match) (*matchPlan, error) {
 		switch {
 		case err != nil:
 		case v.Kind == doc.Null:
-			err = errorAt(fail.Invalid, pos, "match %s wants text, got null", name)
+			err = errorAt(fail.Invalid, pos, "match %s: expected text, got null", name)
 		default:
 			o.value, err = doc.Type{Kind: doc.TypeText}.Convert(v, "match "+name)
 			err = placed(pos, err)

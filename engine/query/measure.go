@@ -55,7 +55,7 @@ func (c *compiler) measure(e *syntax.Call, x, y node) (node, error) {
 		}
 	}
 	if a, b := dimOf(x), dimOf(y); a > 0 && b > 0 && a != b {
-		return node{}, errorAt(fail.Invalid, e.Pos, "%s wants two vectors of one length, got %s and %s", e.Name, x.column.typ, y.column.typ)
+		return node{}, errorAt(fail.Invalid, e.Pos, "%s: expected two vectors of one length, got %s and %s", e.Name, x.column.typ, y.column.typ)
 	}
 	if x.constant && !y.constant {
 		x, y = y, x // all measures are symmetric
@@ -147,23 +147,23 @@ func measureTwo(e *syntax.Call, metric vector.Metric, x, y node) evalFunc {
 }
 
 func (f *frame) unequal(name string, n, m int, pos syntax.Pos) doc.Value {
-	return f.fail(pos, "%s wants two vectors of one length, got %s and %s", name, count(n, "number"), count(m, "number"))
+	return f.fail(pos, "%s: expected two vectors of one length, got %s and %s", name, count(n, "number"), count(m, "number"))
 }
 
 // sparseDot compiles dot of sparse vectors, one of them a field: the other is too, or a constant.
 func (c *compiler) sparseDot(e *syntax.Call, x, y node) (node, error) {
 	if e.Name != "dot" {
-		return node{}, errorAt(fail.Invalid, e.Pos, "%s wants vectors, got sparse: of sparse vectors there is dot", e.Name)
+		return node{}, errorAt(fail.Invalid, e.Pos, "%s: expected vectors, got sparse: of sparse vectors there is dot", e.Name)
 	}
 	if x.column == nil || x.kind != doc.Sparse {
 		x, y = y, x
 	}
 	if x.column == nil || x.kind != doc.Sparse || y.kind != doc.Sparse && !y.constant {
-		return node{}, errorAt(fail.Invalid, e.Pos, "dot of a sparse vector wants a sparse field and another, or its text")
+		return node{}, errorAt(fail.Invalid, e.Pos, "dot of a sparse vector: expected a sparse field and another, or its text")
 	}
 	typ, a, b := x.column.typ, x.eval, y.eval
 	if n := dimOf(y); n > 0 && n != typ.Dim {
-		return node{}, errorAt(fail.Invalid, e.Pos, "dot wants two vectors of one length, got %s and %s", typ, y.column.typ)
+		return node{}, errorAt(fail.Invalid, e.Pos, "dot: expected two vectors of one length, got %s and %s", typ, y.column.typ)
 	}
 	if y.constant {
 		i := c.bind(bindSparse(typ, y))

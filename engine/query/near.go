@@ -35,7 +35,7 @@ func (c *compiler) scoring(word string, name syntax.Name, e syntax.Expr) (scorin
 	case doc.TypeSparse:
 		s.sparse, s.metric = true, vector.DotProduct
 	default:
-		return s, errorAt(fail.Invalid, name.Pos, "%s wants a vector or sparse field, and %s is %s", word, name.Text, s.column.typ)
+		return s, errorAt(fail.Invalid, name.Pos, "%s: expected a vector or sparse field, and %s is %s", word, name.Text, s.column.typ)
 	}
 	s.vector, err = c.vector(word+" "+name.Text, e, s.column)
 	return s, err

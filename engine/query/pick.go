@@ -59,10 +59,10 @@ func (c *compiler) order(p *picker, order []syntax.OrderKey) error {
 			return err
 		}
 		if n.column == nil {
-			return errorAt(fail.Invalid, n.pos, "order wants a field or a path")
+			return errorAt(fail.Invalid, n.pos, "order: expected a field or a path")
 		}
 		if hasNoOrder(n.kind) {
-			return errorAt(fail.Invalid, n.pos, "order wants values that have an order, and %s is %s: near answers the nearest first", n.column.name, n.column.typ)
+			return errorAt(fail.Invalid, n.pos, "order: expected values that have an order, and %s is %s: near answers the nearest first", n.column.name, n.column.typ)
 		}
 		by, err := collationOf(k, n.column.what, n.column.typ, n.column.collate)
 		if err != nil {
@@ -118,7 +118,7 @@ func (b *bound) value(f *frame, otherwise int) (int, error) {
 			return int(min(n.Int(), math.MaxInt)), nil
 		}
 	}
-	return 0, errorAt(fail.Invalid, b.pos, "%s wants an int of 0 or more, got %s", b.name, doc.Describe(v))
+	return 0, errorAt(fail.Invalid, b.pos, "%s: expected an int of 0 or more, got %s", b.name, doc.Describe(v))
 }
 
 // walk is the state of a run's iteration over the rows.

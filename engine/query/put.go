@@ -204,13 +204,13 @@ func (p *putPlan) putParam(f *frame, w Writer, t Table) error {
 		return p.putObject(f, w, t, doc.Raw(v.B))
 	}
 	if v.Kind != doc.List {
-		return errorAt(fail.Invalid, p.pos, "%s wants an object or a list of objects, got %s", p.verb(), doc.Describe(v))
+		return errorAt(fail.Invalid, p.pos, "%s: expected an object or a list of objects, got %s", p.verb(), doc.Describe(v))
 	}
 	n := 0
 	var err error
 	doc.Raw(v.B).Elements(func(r doc.Raw) bool {
 		if r.Kind() != doc.Object {
-			err = errorAt(fail.Invalid, p.pos, "%s wants objects, got %s as element %d", p.verb(), doc.Describe(r.Value()), n+1)
+			err = errorAt(fail.Invalid, p.pos, "%s: expected objects, got %s as element %d", p.verb(), doc.Describe(r.Value()), n+1)
 			return false
 		}
 		if err = f.pause(n); err == nil {

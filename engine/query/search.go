@@ -261,7 +261,7 @@ func (c *compiler) vector(what string, e syntax.Expr, col *column) (int, error) 
 	typ := doc.Type{Kind: col.typ.Kind, Dim: col.typ.Dim} // in full precision, whatever that of the field
 	read := func(v doc.Value) (doc.Value, error) {
 		if v.Kind == doc.Null {
-			return v, errorAt(fail.Invalid, n.pos, "%s wants %s, got null", what, typ)
+			return v, errorAt(fail.Invalid, n.pos, "%s: expected %s, got null", what, typ)
 		}
 		v, err := typ.Convert(v, what)
 		return v, placed(n.pos, err)

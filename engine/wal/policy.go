@@ -24,7 +24,7 @@ func ParsePolicy(s string) (Policy, error) {
 		every, err = time.ParseDuration(s + "ms")
 	}
 	if err != nil || every <= 0 {
-		return Policy{}, fmt.Errorf("sync wants always, off or a time above zero such as 250 (milliseconds) or 1s, got %q", s)
+		return Policy{}, fmt.Errorf("sync: expected always, off or a time above zero such as 250 (milliseconds) or 1s, got %q", s)
 	}
 	return Policy{Every: every}, nil
 }

@@ -36,12 +36,12 @@ func checkCommand() *cli.Command {
 
 func runCheck(c *cli.Context) error {
 	if c.Args().Len() != 1 {
-		return usagef("fenec check wants one file, got %d", c.Args().Len())
+		return usagef("fenec check: expected one file, got %d", c.Args().Len())
 	}
 	path, salvage := c.Args().First(), c.String("salvage")
 	report, err := engine.Check(vfs.OS, path, salvage)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("--salvage wants a new file, but %s exists", salvage)
+		return fmt.Errorf("--salvage: expected a new file, but %s exists", salvage)
 	}
 	if err != nil {
 		return fmt.Errorf("check %s: %s", path, plain(err))

@@ -120,7 +120,7 @@ func arrange(app *cli.App, args []string, role string) ([]string, error) {
 			role, from, args = value, "--role", args[1:]
 		} else if args[0] == "--role" {
 			if len(args) == 1 {
-				return nil, usagef("--role wants one of %s", strings.Join(roles, ", "))
+				return nil, usagef("--role: expected one of %s", strings.Join(roles, ", "))
 			}
 			role, from, args = args[1], "--role", args[2:]
 		}
@@ -129,12 +129,12 @@ func arrange(app *cli.App, args []string, role string) ([]string, error) {
 	asksHelp := len(args) == 1 && (args[0] == "--help" || args[0] == "-h")
 	switch {
 	case from == "--role" && !slices.Contains(roles, role):
-		return nil, usagef("--role wants one of %s, got %q", strings.Join(roles, ", "), role)
+		return nil, usagef("--role: expected one of %s, got %q", strings.Join(roles, ", "), role)
 	case from == "--role" && named && args[0] != role:
 		return nil, usagef("--role %s conflicts with the command %q; give one of the two", role, args[0])
 	case !named && role != "" && !asksHelp:
 		if !slices.Contains(roles, role) {
-			return nil, usagef("%s wants one of %s, got %q", from, strings.Join(roles, ", "), role)
+			return nil, usagef("%s: expected one of %s, got %q", from, strings.Join(roles, ", "), role)
 		}
 		args = append([]string{role}, args...)
 	}

@@ -70,7 +70,7 @@ type settings struct {
 
 func (s *settings) refuse(name, wanted string) {
 	if s.err == nil {
-		s.err = usagef("--%s wants %s, got %q", name, wanted, s.c.String(name))
+		s.err = usagef("--%s: expected %s, got %q", name, wanted, s.c.String(name))
 	}
 }
 
@@ -235,13 +235,13 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 		return usagef("%s has no flag --%s; %s", command, m[1], help)
 	}
 	if m := noValue.FindStringSubmatch(text); m != nil {
-		return usagef("--%s wants a value", m[1])
+		return usagef("--%s: expected a value", m[1])
 	}
 	if m := badSwitch.FindStringSubmatch(text); m != nil {
-		return usagef("--%s wants true or false, got %q", m[2], m[1])
+		return usagef("--%s: expected true or false, got %q", m[2], m[1])
 	}
 	if m := badEnv.FindStringSubmatch(text); m != nil {
-		return usagef("%s wants true or false, got %q", m[2], m[1])
+		return usagef("%s: expected true or false, got %q", m[2], m[1])
 	}
 	return usagef("%s", text)
 }

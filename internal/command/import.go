@@ -82,17 +82,17 @@ func importOptions(c *cli.Context) (importer.Options, error) {
 	case s.err != nil:
 		return o, s.err
 	case s.text("url") == "":
-		return o, usagef("fenec import wants --url, the tenant's URL, such as http://127.0.0.1:8090/t/acme")
+		return o, usagef("fenec import: expected --url, the tenant's URL, such as http://127.0.0.1:8090/t/acme")
 	case !importer.IsName(o.Collection):
-		return o, usagef("fenec import wants --collection, the name of a collection, got %q", o.Collection)
+		return o, usagef("fenec import: expected --collection, the name of a collection, got %q", o.Collection)
 	case !ok:
-		return o, usagef("--format wants ndjson or csv, got %q", s.text("format"))
+		return o, usagef("--format: expected ndjson or csv, got %q", s.text("format"))
 	case o.IDAs != "" && (!importer.IsName(o.IDAs) || o.IDAs == "id"):
-		return o, usagef("--id-as wants the name of a field other than id, got %q", o.IDAs)
+		return o, usagef("--id-as: expected the name of a field other than id, got %q", o.IDAs)
 	case o.IDAs != "" && o.Key == "id":
 		return o, usagef("--key id uses the input's id as the document's id, and --id-as %s imports it into another field; give one of the two", o.IDAs)
 	case o.Lines > importer.MaxLines:
-		return o, usagef("--batch wants at most %d lines, got %d", importer.MaxLines, o.Lines)
+		return o, usagef("--batch: expected at most %d lines, got %d", importer.MaxLines, o.Lines)
 	case c.Args().Len() > 1:
 		return o, usagef("fenec import takes one file, got a second one: %q", c.Args().Get(1))
 	}

@@ -42,7 +42,7 @@ func ping(c *cli.Context) error {
 		return s.err
 	}
 	if c.Args().Len() != 1 {
-		return usagef("fenec ping wants one URL, such as http://127.0.0.1:8081")
+		return usagef("fenec ping: expected one URL, such as http://127.0.0.1:8081")
 	}
 	target, err := httpURL(c.Args().First())
 	if err != nil {

@@ -55,7 +55,7 @@ func tailOptions(c *cli.Context) (tail.Options, error) {
 	if text := s.text("since"); text != "" {
 		since, err := strconv.ParseUint(text, 10, 63)
 		if err != nil || text[0] == '+' {
-			return o, usagef("--since wants the number of a change, got %q", text)
+			return o, usagef("--since: expected the number of a change, got %q", text)
 		}
 		o.Since, o.From = since, true
 	}
@@ -66,10 +66,10 @@ func tailOptions(c *cli.Context) (tail.Options, error) {
 		o.Text = true
 	case "ndjson":
 	default:
-		return o, usagef("--format wants text or ndjson, got %q", s.text("format"))
+		return o, usagef("--format: expected text or ndjson, got %q", s.text("format"))
 	}
 	if c.Args().Len() != 1 {
-		return o, usagef("fenec tail wants one URL of a tenant, such as http://127.0.0.1:8090/t/acme")
+		return o, usagef("fenec tail: expected one URL of a tenant, such as http://127.0.0.1:8090/t/acme")
 	}
 	if _, err := httpURL(c.Args().First()); err != nil {
 		return o, err

@@ -94,9 +94,9 @@ func upAddresses(text string) ([]string, error) {
 	ip := net.ParseIP(host)
 	switch {
 	case err != nil || portErr != nil:
-		return nil, usagef("--listen wants an address such as 127.0.0.1:8090, got %q", text)
+		return nil, usagef("--listen: expected an address such as 127.0.0.1:8090, got %q", text)
 	case int(port)+len(upNodes) > 65535:
-		return nil, usagef("--listen wants a port with %d more ports after it for the nodes, got %q", len(upNodes), text)
+		return nil, usagef("--listen: expected a port with %d more ports after it for the nodes, got %q", len(upNodes), text)
 	case host != "localhost" && (ip == nil || !ip.IsLoopback()):
 		return nil, usagef("fenec up listens on loopback only, got --listen %s; fenec node and fenec shard listen anywhere", text)
 	}

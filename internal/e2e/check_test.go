@@ -62,7 +62,7 @@ func TestCheckReportsAndSalvages(t *testing.T) {
 	if code, out := fenec(t, "check", saved); code != 0 {
 		t.Errorf("what was salvaged: exit code %d, %s", code, out)
 	}
-	if code, out := fenec(t, "check", file, "--salvage", saved); code != exitFailed || out != "fenec: --salvage wants a new file, but "+saved+" exists\n" {
+	if code, out := fenec(t, "check", file, "--salvage", saved); code != exitFailed || out != "fenec: --salvage: expected a new file, but "+saved+" exists\n" {
 		t.Errorf("salvage over a file: exit code %d, %s", code, out)
 	}
 	node = startNode(t, dir)

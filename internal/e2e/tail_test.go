@@ -181,12 +181,12 @@ func TestTailSaysWhatIsWrong(t *testing.T) {
 		args []string
 		want string
 	}{
-		{2, nil, "wants one URL"},
+		{2, nil, "expected one URL"},
 		{2, []string{"acme"}, "invalid URL"},
-		{2, []string{tenant, tenant}, "wants one URL"},
-		{2, []string{tenant, "--since", "-1"}, "--since wants the number of a change"},
-		{2, []string{tenant, "--since", "x"}, "--since wants the number of a change"},
-		{2, []string{tenant, "--format", "xml"}, "--format wants text or ndjson"},
+		{2, []string{tenant, tenant}, "expected one URL"},
+		{2, []string{tenant, "--since", "-1"}, "--since: expected the number of a change"},
+		{2, []string{tenant, "--since", "x"}, "--since: expected the number of a change"},
+		{2, []string{tenant, "--format", "xml"}, "--format: expected text or ndjson"},
 		{1, []string{tenant, "--since", "77"}, "change 77 has not happened here: the last one is 1"},
 		{1, []string{node.url() + "/t/other"}, "no tenant other"},
 	} {

@@ -115,7 +115,7 @@ func (s *Statement) readKey(key, value []byte, assigned bool, allowed keys) erro
 		}
 	}
 	if !assigned {
-		return fail.New(fail.Invalid, "%s has no value: want %s=...", Quoted(key), clipped(key))
+		return fail.New(fail.Invalid, "%s has no value: expected %s=...", Quoted(key), clipped(key))
 	}
 	if which == 0 {
 		return s.filter(key, value)
@@ -258,13 +258,13 @@ func wholeNumber(what string, text []byte) (doc.Value, error) {
 }
 
 func errWholeNumber(what string, text []byte) error {
-	return fail.New(fail.Invalid, "%s wants a whole number of 0 or more, got %s", what, Quoted(text))
+	return fail.New(fail.Invalid, "%s: expected a whole number of 0 or more, got %s", what, Quoted(text))
 }
 
 // checkPath returns an error unless a part of a query string is the name of a field or a path, which a statement may contain.
 func checkPath(where string, path []byte) error {
 	if !isPath(path) {
-		return fail.New(fail.Invalid, "%s wants the name of a field or a path, got %s", where, Quoted(path))
+		return fail.New(fail.Invalid, "%s: expected the name of a field or a path, got %s", where, Quoted(path))
 	}
 	if isConstant(path) {
 		return fail.New(fail.NotFound, "there is no field %s: the word is a value", clipped(path))
@@ -285,7 +285,7 @@ func checkColumn(where string, item []byte) error {
 		closed = false
 	}
 	if !closed {
-		return fail.New(fail.Invalid, "%s wants fields, paths and aggregates (count, sum, avg, min or max of a field, count(distinct field)), got %s", where, Quoted(item))
+		return fail.New(fail.Invalid, "%s: expected fields, paths and aggregates (count, sum, avg, min or max of a field, count(distinct field)), got %s", where, Quoted(item))
 	}
 	if arg = arg[:len(arg)-1]; string(arg) == "*" {
 		return nil // count(*); parsing the statement reports any other error
@@ -299,7 +299,7 @@ func checkColumn(where string, item []byte) error {
 // checkField returns an error unless a part of a query string is the name of a field, which a statement may contain.
 func checkField(where string, name []byte) error {
 	if !isName(name) {
-		return fail.New(fail.Invalid, "%s wants the name of a field, got %s", where, Quoted(name))
+		return fail.New(fail.Invalid, "%s: expected the name of a field, got %s", where, Quoted(name))
 	}
 	return checkPath(where, name)
 }

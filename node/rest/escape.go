@@ -21,7 +21,7 @@ func Unescape(dst, raw []byte, query bool) (text, grown []byte, err error) {
 				dst = append(dst, c)
 			default:
 				if i+2 >= len(raw) || !isHex(raw[i+1]) || !isHex(raw[i+2]) {
-					return nil, dst, fail.New(fail.Invalid, "a percent sign in the target begins no escape: want %%25 for the sign itself")
+					return nil, dst, fail.New(fail.Invalid, "a percent sign in the target begins no escape: expected %%25 for the sign itself")
 				}
 				dst = append(dst, unhex(raw[i+1])<<4|unhex(raw[i+2]))
 				i += 2

@@ -93,7 +93,7 @@ func (s *Statement) is(path, value []byte) error {
 	case "true", "false":
 		s.condition = append(append(s.condition, " = "...), value...)
 	default:
-		return fail.New(fail.Invalid, "%s=is. wants null, not_null, true or false, got %s", path, Quoted(value))
+		return fail.New(fail.Invalid, "%s=is.: expected null, not_null, true or false, got %s", path, Quoted(value))
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func (s *Statement) is(path, value []byte) error {
 // character.
 func (s *Statement) in(path, list []byte) error {
 	if len(list) < 2 || list[0] != '(' || list[len(list)-1] != ')' {
-		return fail.New(fail.Invalid, "%s=in. wants values between parentheses, as in.(a,b), got %s", path, Quoted(list))
+		return fail.New(fail.Invalid, "%s=in.: expected values between parentheses, as in.(a,b), got %s", path, Quoted(list))
 	}
 	list = list[1 : len(list)-1]
 	s.condition = append(append(s.condition, path...), " in ["...)

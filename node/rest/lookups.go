@@ -38,7 +38,7 @@ func (s *Statement) readLevels(query []byte) error {
 			var name []byte
 			name, list, more = bytes.Cut(list, comma)
 			if !isName(name) {
-				return fail.New(fail.Invalid, "lookup wants the names of collections, got %s", Quoted(name))
+				return fail.New(fail.Invalid, "lookup: expected the names of collections, got %s", Quoted(name))
 			}
 			if s.level(name) != nil {
 				return fail.New(fail.Invalid, "%s is looked up twice in one chain", clipped(name))
@@ -100,7 +100,7 @@ func (s *Statement) readLevelKey(l *level, key, value []byte, assigned bool) err
 		which = keyWhere
 	}
 	if !assigned {
-		return fail.New(fail.Invalid, "\"%s.%s\" has no value: want %s.%s=...", clipped(l.name), clipped(key), clipped(l.name), clipped(key))
+		return fail.New(fail.Invalid, "\"%s.%s\" has no value: expected %s.%s=...", clipped(l.name), clipped(key), clipped(l.name), clipped(key))
 	}
 	switch which {
 	case 0:
@@ -115,7 +115,7 @@ func (s *Statement) readLevelKey(l *level, key, value []byte, assigned bool) err
 			l.required = true
 		case "false":
 		default:
-			return fail.New(fail.Invalid, "%s.required wants true or false, got %s", clipped(l.name), Quoted(value))
+			return fail.New(fail.Invalid, "%s.required: expected true or false, got %s", clipped(l.name), Quoted(value))
 		}
 	}
 	return s.give(which, value)

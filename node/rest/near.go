@@ -90,7 +90,7 @@ func (s *Statement) appendOption(word string, v doc.Value) {
 // readNear reads the body, whose where must be true besides the filters. A key that is null counts as absent.
 func (s *Statement) readNear(body doc.Raw) (*nearBody, error) {
 	if body.Kind() != doc.Object {
-		return nil, fail.New(fail.Invalid, "near wants an object with %s, got %s", nearKeyNames, body.Kind())
+		return nil, fail.New(fail.Invalid, "near: expected an object with %s, got %s", nearKeyNames, body.Kind())
 	}
 	n := &nearBody{}
 	var err error
@@ -103,7 +103,7 @@ func (s *Statement) readNear(body doc.Raw) (*nearBody, error) {
 		default:
 			var ok bool
 			if ok, err = known.take(s, n, value.Value()); err == nil && !ok {
-				err = fail.New(fail.Invalid, "%s wants %s, got %s", key, known.wants, doc.Describe(value.Value()))
+				err = fail.New(fail.Invalid, "%s: expected %s, got %s", key, known.wants, doc.Describe(value.Value()))
 			}
 		}
 		return err == nil
@@ -123,7 +123,7 @@ func (n *nearBody) complete(schema func() (*doc.Schema, error)) error {
 		}
 	}
 	if n.vector.Kind == doc.Null {
-		return fail.New(fail.Invalid, "vector is missing: near wants the vector to be near to")
+		return fail.New(fail.Invalid, "vector is missing: it is what the rows are near to")
 	}
 	if n.field != "" && (n.matchField != "" || !hybrid) {
 		return nil

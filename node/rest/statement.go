@@ -130,7 +130,7 @@ func (s *Statement) InsertKeys(query []byte) (absent bool, err error) {
 		case absent:
 			return fail.New(fail.Invalid, "if is given twice")
 		case string(value) != "absent":
-			return fail.New(fail.Invalid, "if wants absent, got %s", Quoted(value))
+			return fail.New(fail.Invalid, "if: expected absent, got %s", Quoted(value))
 		}
 		absent = true
 		return nil
@@ -141,7 +141,7 @@ func (s *Statement) InsertKeys(query []byte) (absent bool, err error) {
 // Insert writes the statement of POST /C: one document, or a list of them.
 func (s *Statement) Insert(body doc.Raw, absent bool) error {
 	if k := body.Kind(); k != doc.Object && k != doc.List {
-		return fail.New(fail.Invalid, "an insert wants an object or a list of objects, got %s", k)
+		return fail.New(fail.Invalid, "insert: expected an object or a list of objects, got %s", k)
 	}
 	s.Text = append(append(append(s.Text, "insert into "...), s.Name...), " $1"...)
 	if absent {
@@ -154,13 +154,13 @@ func (s *Statement) Insert(body doc.Raw, absent bool) error {
 // Update writes the statement of PATCH /C, or of PATCH /C/all.
 func (s *Statement) Update(body doc.Raw, query []byte, all bool) (err error) {
 	if body.Kind() != doc.Object || body.Count() == 0 {
-		return fail.New(fail.Invalid, "an update wants an object with at least one field")
+		return fail.New(fail.Invalid, "update: expected an object with at least one field")
 	}
 	s.Text = append(append(append(s.Text, "set "...), s.Name...), " {"...)
 	separator := ""
 	body.Entries(func(key []byte, value doc.Raw) bool {
 		if !isPath(key) {
-			err = fail.New(fail.Invalid, "an update wants the names of fields and paths as keys, got %s", Quoted(key))
+			err = fail.New(fail.Invalid, "update: expected the names of fields and paths as keys, got %s", Quoted(key))
 			return false
 		}
 		s.Text = append(append(append(s.Text, separator...), key...), ": "...)

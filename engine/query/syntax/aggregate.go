@@ -28,7 +28,7 @@ func (p *parser) aggregate() (*Aggregate, error) {
 	p.advance()
 	if p.tok.kind == '*' {
 		if out.Name != "count" {
-			return nil, p.invalid(p.tok.pos, "%s wants a field; only count takes *", out.Name)
+			return nil, p.invalid(p.tok.pos, "%s: expected a field; only count takes *", out.Name)
 		}
 		p.advance()
 		return out, p.want(')', ") after count(*")
@@ -128,7 +128,7 @@ func (p *parser) checkGrouped(st *Get) error {
 		keyed = true
 	}
 	if st.Group != nil && !keyed {
-		return p.invalid(st.Group.Pos, "group by %s wants %s in the select list", st.Group.Text, st.Group.Text)
+		return p.invalid(st.Group.Pos, "group by %s: expected %s in the select list", st.Group.Text, st.Group.Text)
 	}
 	return nil
 }

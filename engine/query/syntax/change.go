@@ -32,7 +32,7 @@ func (p *parser) setItems() ([]Item, error) {
 	at := p.tok.pos
 	items, err := p.items()
 	if err == nil && len(items) == 0 {
-		err = p.invalid(at, "set wants a field to set, found {}")
+		err = p.invalid(at, "set: expected a field to set, found {}")
 	}
 	return items, err
 }

@@ -211,7 +211,7 @@ func (s *scanner) number() token {
 func (s *scanner) digits() (token, bool) {
 	for {
 		if !isDigit(s.peek()) {
-			return s.fail(s.off, "a number wants a digit here, found %s", s.glimpse()), false
+			return s.fail(s.off, "expected a digit of the number, found %s", s.glimpse()), false
 		}
 		for isDigit(s.peek()) {
 			s.off++

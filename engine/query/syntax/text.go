@@ -41,7 +41,7 @@ func (s *scanner) jsonText() token {
 			break
 		}
 		if c < ' ' {
-			return s.fail(i, `a text between " wants control characters escaped, found %U; write \u%04x`, rune(c), c)
+			return s.fail(i, `a control character in a text between " is not escaped, found %U; write \u%04x`, rune(c), c)
 		}
 		if c != '\\' {
 			i++
@@ -100,7 +100,7 @@ func escape(s string) (size int, why string) {
 	r, ok := hex4(s)
 	switch {
 	case !ok:
-		return 0, `\u wants four hexadecimal digits`
+		return 0, `\u: expected four hexadecimal digits`
 	case !utf16.IsSurrogate(r):
 		return 6, ""
 	}
