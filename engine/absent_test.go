@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// guests is a collection with two unique fields and a ttl, and the rows it should hold.
+// guests is a collection with two unique fields and a ttl, and a model of its rows.
 type guests struct {
 	fs   *crashfs.FS
 	db   *DB
@@ -25,7 +25,7 @@ type guests struct {
 }
 
 type guest struct {
-	id   int // 0 for the counter's
+	id   int // 0 to let the database assign one
 	k, p string
 	n    int
 	due  int64 // 0 for null
@@ -68,7 +68,7 @@ func (r guest) text() string {
 	return "{" + strings.Join(fields, ", ") + "}"
 }
 
-// modes are what an insert does with a row whose place is taken, and the same to a row of the model.
+// modes are the ways of an insert to treat a row whose id or value is taken, and what each does to a row of the model.
 var modes = []struct {
 	text   string
 	absent bool
@@ -86,8 +86,7 @@ var modes = []struct {
 	}},
 }
 
-// insert does to the model what an insert of rows does, and returns how many rows it wrote; ok is false if it is
-// refused.
+// insert applies an insert of rows to the model and returns how many rows it writes. ok is false if it is refused.
 func (g *guests) insert(rows []guest, absent bool, change func(*guest)) (written int, ok bool) {
 	before, next := maps.Clone(g.rows), g.next
 	defer func() {
@@ -128,8 +127,8 @@ func (g *guests) insert(rows []guest, absent bool, change func(*guest)) (written
 	return written, g.distinct(touched)
 }
 
-// distinct reports whether no two rows that are there share a value, and lets go of those that are gone and do, as the
-// statement ends that touched one of the two.
+// distinct reports whether no touched row shares a value with another live row. Of two rows that share one, it deletes the
+// expired one, as the end of a statement does.
 func (g *guests) distinct(touched map[int]bool) bool {
 	for _, id := range slices.Sorted(maps.Keys(touched)) {
 		for other, r := range g.rows {

@@ -9,11 +9,11 @@ import (
 	"fenec/engine/doc"
 )
 
-// TestAPutAllocatesNothing is but for what it keeps, which grows by much at a time. The race detector has a sync.Pool
-// forget things.
+// TestAPutAllocatesNothing does not count the memory that the documents stay in, which grows in large steps. It does not run
+// under the race detector, which makes sync.Pool drop items.
 func TestAPutAllocatesNothing(t *testing.T) {
 	db := fiveFields(t, 100, "@sorted")
-	mustExec(t, db, `get notes where year > 1 count`) // the index is there from now on
+	mustExec(t, db, `get notes where year > 1 count`) // builds the index
 	params := []doc.Value{textParam("the title"), intParam(7), doc.FloatValue(1.5), doc.BoolValue(true), textParam("tag")}
 	allocations := testing.AllocsPerRun(2000, func() {
 		if _, err := db.Exec(context.Background(), Everything(), Statement{put5Text, params}, nil); err != nil {
@@ -25,7 +25,7 @@ func TestAPutAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestStatsAllocateNothing is what lets a node ask many thousand databases every second.
+// TestStatsAllocateNothing matters because a node asks thousands of databases every second.
 func TestStatsAllocateNothing(t *testing.T) {
 	db := fiveFields(t, 100, "@sorted")
 	mustExec(t, db, "create collection other (a int @sorted, b text @hash)")

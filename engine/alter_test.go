@@ -17,13 +17,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// altered is a collection and what it should hold, in plain maps. Its fields are ints, and json objects with the one
-// key k, each with or without an index (of the json, on the path to k).
+// altered is a collection and a model of it in plain maps. Its fields are ints, and json objects with the one key k, each with
+// or without an index. The index of a json field is on the path to k.
 type altered struct {
 	fs     *crashfs.FS
 	db     *DB
 	fields []alteredField
-	docs   map[int]map[string]int // what is in no map is null
+	docs   map[int]map[string]int // a field that is missing is null
 	next   int
 	seq    uint64
 }
@@ -50,7 +50,7 @@ func newAltered(t *rapid.T) *altered {
 	return m
 }
 
-// run runs a statement that makes so many changes.
+// run runs a statement and checks that it makes that many changes.
 func (m *altered) run(t *rapid.T, changes int, text string) {
 	if _, err := exec(m.db, text); err != nil {
 		t.Fatalf("%s: %v", text, err)
@@ -142,7 +142,7 @@ func (m *altered) set(t *rapid.T) {
 	m.run(t, found, fmt.Sprintf(`set c {%s: %d} where id = %d`, f.path(), n, id))
 }
 
-// refused is a block of alters, with a put between them, that the failure of the last statement undoes.
+// refused runs a block of alters with a put between them. Its last statement fails, which undoes all.
 func (m *altered) refused(t *rapid.T) {
 	f := m.field(t).name
 	_, at, err := m.db.Batch(context.Background(), Everything(), statements1(
@@ -215,7 +215,7 @@ func (m *altered) same(t *rapid.T) {
 	wantLive(t, m.db)
 }
 
-// wantLive counts again what the database says is live.
+// wantLive compares the live bytes of the database with a count of its documents.
 func wantLive(t interface{ Fatalf(string, ...any) }, db *DB) {
 	live := int64(0)
 	for _, table := range db.tables {
@@ -237,7 +237,7 @@ func must(t *rapid.T, db *DB, text string) []byte {
 	return res.Body
 }
 
-func TestAnAlteredCollectionHoldsWhatItShould(t *testing.T) {
+func TestAlteredCollectionsMatchTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newAltered(t)
 		defer func() { m.db.Close() }()
@@ -289,7 +289,7 @@ func TestAnAlteredCollectionHoldsWhatItShould(t *testing.T) {
 	})
 }
 
-// TestACompactDropsTheBytesOfADroppedField looks for them in the file and in what is held of it.
+// TestACompactDropsTheBytesOfADroppedField looks for them in the file and in memory.
 func TestACompactDropsTheBytesOfADroppedField(t *testing.T) {
 	for name, write := range map[string][]string{
 		"in a document as it was":                    nil,
@@ -328,8 +328,8 @@ func held(db *DB, id int64) bool {
 	return bytes.Contains(db.tables["c"].Get(id), []byte("a dropped value"))
 }
 
-// TestARenameKeepsWhatIsBuilt renames under an index that is there and under one that is being built.
-func TestARenameKeepsWhatIsBuilt(t *testing.T) {
+// TestARenameKeepsBuiltIndexes renames fields of a built index and of one that is being built.
+func TestARenameKeepsBuiltIndexes(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (n int @sorted, j json)`)
 	mustExec(t, db, `create index on c (j.k) @hash`)
@@ -348,9 +348,9 @@ func TestARenameKeepsWhatIsBuilt(t *testing.T) {
 	}
 }
 
-// TestAnIndexBuiltForAFieldIsNotTakenForItsNamesake drops the field an index is being built for and gives its name to
-// another before the index is declared.
-func TestAnIndexBuiltForAFieldIsNotTakenForItsNamesake(t *testing.T) {
+// TestAnIndexBuiltForADroppedFieldIsNotUsedForAnotherOfItsName drops the field that an index is being
+// built for, and renames another field to its name before the index is declared.
+func TestAnIndexBuiltForADroppedFieldIsNotUsedForAnotherOfItsName(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (n int, other int)`)
 	mustExec(t, db, `put c [{n: 1, other: 2}, {n: 2, other: 2}]`)
@@ -360,8 +360,8 @@ func TestAnIndexBuiltForAFieldIsNotTakenForItsNamesake(t *testing.T) {
 	}), fail.Conflict)
 }
 
-// TestAUniqueIndexChecksWritesDuringItsBuild writes a value twice meanwhile, where both are there and where one
-// is expired.
+// TestAUniqueIndexChecksWritesDuringItsBuild writes a value a second time during the build, with both rows live and with one of
+// them expired.
 func TestAUniqueIndexChecksWritesDuringItsBuild(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (n int, at timestamp @ttl(1s))`)
@@ -373,7 +373,7 @@ func TestAUniqueIndexChecksWritesDuringItsBuild(t *testing.T) {
 	wantKind(t, err, fail.Conflict)
 }
 
-// declareBeside runs a create index, and meanwhile between its building and its declaration.
+// declareBeside runs a create index, and calls meanwhile after the index is built and before it is declared.
 func declareBeside(t *testing.T, db *DB, text string, meanwhile func()) error {
 	t.Helper()
 	s, err := db.statements.parse(text)

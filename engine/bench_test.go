@@ -16,7 +16,7 @@ func intParam(n int64) doc.Value { return doc.Value{Kind: doc.Int, N: uint64(n)}
 
 func textParam(s string) doc.Value { return doc.Value{Kind: doc.Text, B: []byte(s)} }
 
-// sinkFS forgets what is written, so that a benchmark measures the engine and not the file system under it.
+// sinkFS drops all writes, so that a benchmark measures the engine and not a file system.
 type sinkFS struct{ *crashfs.FS }
 
 type sinkFile struct {
@@ -36,7 +36,7 @@ func (f *sinkFile) WriteAt(p []byte, off int64) (int, error) {
 
 func (f *sinkFile) Size() (int64, error) { return f.size, nil }
 
-// fiveFields is a collection as an application's would be, with rows documents in it.
+// fiveFields returns a database with a collection like that of an application, with as many documents as rows.
 func fiveFields(tb testing.TB, rows int, indexes string) *DB {
 	tb.Helper()
 	db := inMemory(tb, Options{FS: sinkFS{crashfs.New(1)}})
@@ -101,7 +101,7 @@ func BenchmarkFilterCount(b *testing.B) {
 	benchmarkGet(b, "", `get notes where year < 50000 count`)
 }
 
-// BenchmarkFilterInterleaved counts in one of three collections that were written in turns.
+// BenchmarkFilterInterleaved counts in one of three collections that were written alternately.
 func BenchmarkFilterInterleaved(b *testing.B) {
 	db := fiveFields(b, 0, "")
 	mustExec(b, db, `create collection other (title text)`)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestConcurrentAlters is for the race detector: schemas change under readers, builders, a compact and the
-// deletes of what is expired.
+// TestConcurrentAlters is for the race detector: schemas change concurrently with readers, index builds, a
+// compact and the deletion of expired documents.
 func TestConcurrentAlters(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (n int @sorted, j json, at timestamp @ttl(1s))`)

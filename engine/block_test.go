@@ -79,7 +79,7 @@ func TestABatchReadsItsOwnWrites(t *testing.T) {
 	}
 }
 
-func TestIDsAreNeverHandedOutTwice(t *testing.T) {
+func TestIDsAreNeverReused(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs})
 	mustExec(t, db, `create collection c (n int)`)

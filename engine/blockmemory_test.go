@@ -11,7 +11,7 @@ import (
 	"fenec/engine/query"
 )
 
-// withAccount returns a context in which most bytes may be held, and its account.
+// withAccount returns a context whose account permits most bytes, and the account.
 func withAccount(most int64) (context.Context, *query.Account) {
 	a := &query.Account{Most: most}
 	return &query.Accounted{Context: context.Background(), Account: a}, a

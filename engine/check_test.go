@@ -28,7 +28,7 @@ func flip(t *testing.T, fs vfs.FS, offset int64) {
 	}
 }
 
-func TestSalvageKeepsWhatCanBeRead(t *testing.T) {
+func TestSalvageKeepsReadableBlocks(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs})
 	mustExec(t, db, `create collection c (n int, tag text)`)

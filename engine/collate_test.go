@@ -8,8 +8,8 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// TestACollatedIndexMatchesTheScan asks a collection with a @sorted index on a field with a collation what one without
-// it answers, through writes, a rename, a compact and a reopening.
+// TestACollatedIndexMatchesTheScan compares a collection with a @sorted index on a field with a collation to one without
+// the index, through writes, a rename, a compact and a reopening.
 func TestACollatedIndexMatchesTheScan(t *testing.T) {
 	o := Options{FS: crashfs.New(1)}
 	db := inMemory(t, o)
@@ -39,7 +39,7 @@ func TestACollatedIndexMatchesTheScan(t *testing.T) {
 		both(fmt.Sprintf("put @ {s: %q, n: %d}", words[i*7%len(words)], i))
 	}
 	both("put @ {n: 1}")
-	both(`put @ {s: "c\u0327"}`) // ç in two
+	both(`put @ {s: "c\u0327"}`) // ç as two characters
 	ask()
 	both("set @ {s: 'ğz'} where n % 5 = 0 and s is not null")
 	both("del @ where n % 7 = 3")

@@ -13,7 +13,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-func TestCompactDropsWhatIsDead(t *testing.T) {
+func TestCompactDropsDeadBytes(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs})
 	mustExec(t, db, `create collection c (n int @sorted, body text @hash)`)
@@ -44,8 +44,8 @@ func TestCompactDropsWhatIsDead(t *testing.T) {
 	wantKind(t, err, fail.NotFound)
 }
 
-// TestWritesGoOnDuringCompactsAndIndexBuilds has writers and readers at work while the file is rewritten and indexes
-// are built, and compares what there is in the end with what was answered, and each index with the scan.
+// TestWritesGoOnDuringCompactsAndIndexBuilds runs writers and readers while the file is rewritten and indexes are built. At
+// the end it compares the documents with the answers to the writers, and each index with the scan.
 func TestWritesGoOnDuringCompactsAndIndexBuilds(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs})
@@ -102,7 +102,7 @@ func TestWritesGoOnDuringCompactsAndIndexBuilds(t *testing.T) {
 	check(db)
 }
 
-// copyUnindexed is a database with the documents of c in the same ids and no index.
+// copyUnindexed returns a database with the documents of c under the same ids and without an index.
 func copyUnindexed(t *testing.T, db *DB) *DB {
 	t.Helper()
 	twin := inMemory(t, Options{FS: crashfs.New(9)})
@@ -152,7 +152,7 @@ func TestACompactThatIsStoppedLeavesTheFileAsItWas(t *testing.T) {
 	wantRows(t, db, `get c count`, `[{"count":9001}]`)
 }
 
-func TestFreezeRefusesWritesAndSaysTheChange(t *testing.T) {
+func TestFreezeRefusesWritesAndReturnsTheChange(t *testing.T) {
 	db := small(t)
 	seq, err := db.Freeze()
 	if err != nil || seq != db.Stats().Seq {

@@ -7,9 +7,9 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// TestEverythingAtOnce has collections come and go under the indexes, compacts, images and freezes made of them. Any of
-// the statements may be refused; what is there in the end is what is there when the file is opened again.
-func TestEverythingAtOnce(t *testing.T) {
+// TestConcurrentSchemaChangesCompactsImagesAndFreezes creates and drops collections concurrently with index
+// builds, compacts, images and freezes. Any statement may be refused. At the end a reopened file holds the same content.
+func TestConcurrentSchemaChangesCompactsImagesAndFreezes(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs})
 	var all sync.WaitGroup

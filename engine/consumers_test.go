@@ -15,7 +15,7 @@ func setConsumer(t *testing.T, db *DB, name string, since uint64) {
 	}
 }
 
-func TestConsumersAreRowsOfTheirOwn(t *testing.T) {
+func TestConsumersAreDurableRows(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs, Sync: always})
 	if all, err := db.Consumers(Everything()); err != nil || len(all) != 0 {

@@ -12,7 +12,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// work is a run of blocks of every kind, the compact in its midst rewriting the file.
+// work is a sequence of blocks of every kind, with a compact in the middle.
 var work = strings.Split(strings.TrimSpace(`
 create collection c (n int @unique, tag text @sorted, j json)
 put c [{n: 1, tag: "one"}, {n: 2, tag: "two", j: {deep: [1, 2.5, "x"]}}]
@@ -41,7 +41,7 @@ put c {n: 6, meta: {deep: 8}}
 del c where n > 13
 `), "\n")
 
-// step runs one of the work's lines.
+// step runs one line of the work.
 func step(db *DB, text string) (Result, error) {
 	if text == "expire" {
 		_, err := db.Expire()
@@ -50,7 +50,7 @@ func step(db *DB, text string) (Result, error) {
 	return exec(db, text)
 }
 
-// states are what the database holds after none, one, two ... of the work's statements.
+// states returns the content of the database after each number of statements of the work, from none to all.
 func states(t *testing.T) []string {
 	t.Helper()
 	db := inMemory(t, Options{})
@@ -80,9 +80,8 @@ func runWork(fs *crashfs.FS, o Options) (acknowledged int, err error) {
 	return len(work), nil
 }
 
-// TestACrashAtAnyOperationKeepsAcknowledgedWrites takes the power at operation k, for every k there is, with several
-// choices of what the disk keeps: what opens then is the state after some statement, never before the last one
-// answered, and it takes writes.
+// TestACrashAtAnyOperationKeepsAcknowledgedWrites loses power at every operation in turn, with several choices of
+// what the disk keeps. The file then opens as after some statement, never before the last acknowledged one, and accepts writes.
 func TestACrashAtAnyOperationKeepsAcknowledgedWrites(t *testing.T) {
 	want := states(t)
 	whole := crashfs.New(1)
@@ -94,7 +93,7 @@ func TestACrashAtAnyOperationKeepsAcknowledgedWrites(t *testing.T) {
 			fs := crashfs.New(seed)
 			fs.PowerOffAt(k)
 			acknowledged, err := runWork(fs, Options{Sync: always})
-			if err == nil && k < whole.Ops() { // the last is the mark that the file was closed in order
+			if err == nil && k < whole.Ops() { // the last operation marks the file as closed in order
 				t.Fatalf("operation %d: the work did not notice that the power was off", k)
 			}
 			checkCrashed(t, fmt.Sprintf("operation %d, seed %d", k, seed), fs.Crash(), want, acknowledged)
@@ -106,7 +105,7 @@ func checkCrashed(t *testing.T, name string, fs *crashfs.FS, want []string, ackn
 	t.Helper()
 	db, err := Open(file, Options{FS: fs, Sync: always})
 	if acknowledged < 0 && err != nil {
-		return // the database was never said to exist
+		return // the creation of the database was not acknowledged
 	}
 	if err != nil {
 		t.Fatalf("%s: after %d answered statements the file does not open: %v", name, acknowledged, err)
@@ -122,8 +121,8 @@ func checkCrashed(t *testing.T, name string, fs *crashfs.FS, want []string, ackn
 	t.Fatalf("%s: %d statements were answered, and what opened is none of the states from there on:\n%s", name, acknowledged, got)
 }
 
-// TestAFailedOperationStopsWritesAndLosesNothing lets operation k fail, for every k, and goes on: what was acknowledged is
-// read on and is there after a crash, what failed is not seen.
+// TestAFailedOperationStopsWritesAndLosesNothing fails every operation in turn and continues. Acknowledged writes stay
+// readable and survive a crash, failed ones are not visible.
 func TestAFailedOperationStopsWritesAndLosesNothing(t *testing.T) {
 	want := states(t)
 	whole := crashfs.New(1)
@@ -162,7 +161,7 @@ func failAndGoOn(t *testing.T, name string, fs *crashfs.FS, want []string) {
 			t.Fatalf("%s: after %s failed reads see neither what was nor what the statement would have made:\n%s", name, text, got)
 		}
 		if db.Stats().Failed == nil {
-			return // a rewrite given up leaves the database as it was
+			return // a rewrite that is given up leaves the database unchanged
 		}
 		if _, err := exec(db, `create collection late (x int)`); err == nil {
 			t.Fatalf("%s: a write was taken after the storage had failed", name)
@@ -172,7 +171,7 @@ func failAndGoOn(t *testing.T, name string, fs *crashfs.FS, want []string) {
 	checkCrashed(t, name, fs.Crash(), want, acknowledged)
 }
 
-// TestAFullDiskLosesNothing fills the disk under a writer and frees it again.
+// TestAFullDiskLosesNothing fills the disk during writes and frees it again.
 func TestAFullDiskLosesNothing(t *testing.T) {
 	fs := crashfs.New(7)
 	db := inMemory(t, Options{FS: fs, Sync: wal.Policy{}})

@@ -16,9 +16,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestDeadBytesAreWhatACompactFrees checks the dead bytes of random histories: against a count of the documents at
-// every step, against themselves after the file was opened again, and against what a compact takes off.
-func TestDeadBytesAreWhatACompactFrees(t *testing.T) {
+// TestDeadBytesEqualWhatACompactFrees compares the dead bytes of random histories with a count of the documents at every
+// step, with the dead bytes after a reopening, and with the bytes that a compact removes.
+func TestDeadBytesEqualWhatACompactFrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fs := crashfs.New(1)
 		db, err := Create(file, Options{FS: fs})
@@ -72,8 +72,8 @@ func TestDeadBytesAreWhatACompactFrees(t *testing.T) {
 	})
 }
 
-// TestTheLatestGraphIsLive: of the graphs of a vector index that a file holds, those before the latest are dead.
-func TestTheLatestGraphIsLive(t *testing.T) {
+// TestOnlyTheLatestGraphIsLive saves the graph of a vector index repeatedly: the earlier ones in the file are dead bytes.
+func TestOnlyTheLatestGraphIsLive(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, "create collection c (v vector<4> @hnsw)")
 	add := func(n int) {
@@ -106,7 +106,7 @@ func TestTheLatestGraphIsLive(t *testing.T) {
 	}
 }
 
-// putBig puts documents of 64 KiB each, the ids from first to last.
+// putBig puts documents of 64 KiB with the ids from first to last.
 func putBig(t *testing.T, db *DB, first, last int) {
 	t.Helper()
 	text := textParam(strings.Repeat("x", 64<<10))
@@ -115,7 +115,7 @@ func putBig(t *testing.T, db *DB, first, last int) {
 	}
 }
 
-// dueCount is a database and how often a compact of it became due.
+// dueCount is a database and the number of times that a compact of it became due.
 func dueCount(t *testing.T, at float64) (db *DB, due *int) {
 	t.Helper()
 	due = new(int)
@@ -172,7 +172,7 @@ func TestWhenACompactIsNotDue(t *testing.T) {
 		}},
 		{"of a database that was frozen", 0.5, func(t *testing.T, db *DB) {
 			putBig(t, db, 1, 300)
-			db.space.recheckAt = math.MaxInt64 // it is not looked at
+			db.space.recheckAt = math.MaxInt64 // dueness is not checked
 			mustExec(t, db, "del c where id > 0")
 			if _, err := db.Freeze(); err != nil {
 				t.Fatal(err)
@@ -214,7 +214,7 @@ func TestAThawMakesACompactDueAgain(t *testing.T) {
 	}
 }
 
-func TestACompactIsDueOfAFileThatWasOpened(t *testing.T) {
+func TestACompactBecomesDueOnOpen(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs})
 	mustExec(t, db, "create collection c (s text)")
@@ -231,7 +231,7 @@ func TestACompactIsDueOfAFileThatWasOpened(t *testing.T) {
 	}
 }
 
-// TestAFreezeStopsACompact holds a compact at a write of its file: it ends as soon as it looks up.
+// TestAFreezeStopsACompact blocks a compact at a write of its file. It ends at its next check.
 func TestAFreezeStopsACompact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := crashfs.New(1)
@@ -239,7 +239,7 @@ func TestAFreezeStopsACompact(t *testing.T) {
 		mustExec(t, db, "create collection c (s text)")
 		putBig(t, db, 1, 100)
 		db.Close()
-		db = reopen(t, Options{FS: fs}) // its own file is none that had the other's name
+		db = reopen(t, Options{FS: fs}) // the file was created as a side file, whose writes the hook would stop
 		release := make(chan bool)
 		writes := 0
 		fs.Hook(func(op crashfs.Op, name string) error {
@@ -267,7 +267,7 @@ func TestAFreezeStopsACompact(t *testing.T) {
 	})
 }
 
-// TestCompactsOfOneDatabaseWaitForEachOther: a second one runs once the first is done, or stops waiting with its caller.
+// TestCompactsOfOneDatabaseWaitForEachOther runs a second compact once the first ends, or until its caller gives up.
 func TestCompactsOfOneDatabaseWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := crashfs.New(1)
@@ -302,7 +302,7 @@ func TestCompactsOfOneDatabaseWaitForEachOther(t *testing.T) {
 	})
 }
 
-func TestACompactIsCountedAmongTheMemory(t *testing.T) {
+func TestMemoryBytesIncludeARunningCompact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := crashfs.New(1)
 		db := inMemory(t, Options{FS: fs})
@@ -332,7 +332,7 @@ func TestACompactIsCountedAmongTheMemory(t *testing.T) {
 	})
 }
 
-// TestBytesThatDieDuringACompactMakeTheNextOneDue deletes what a compact has already copied.
+// TestBytesThatDieDuringACompactMakeTheNextOneDue deletes documents that a compact has already copied.
 func TestBytesThatDieDuringACompactMakeTheNextOneDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := crashfs.New(1)
@@ -375,8 +375,8 @@ func TestBytesThatDieDuringACompactMakeTheNextOneDue(t *testing.T) {
 	})
 }
 
-// TestACompactThatWaitedForAnotherIsNotDoneAgain: what a client asked for meanwhile is done.
-func TestACompactThatWaitedForAnotherIsNotDoneAgain(t *testing.T) {
+// TestACompactThatWaitedForAnotherIsSkipped is about a due compact: the one that a client requested has done its work.
+func TestACompactThatWaitedForAnotherIsSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := crashfs.New(1)
 		db := inMemory(t, Options{FS: fs, CompactAt: 0.5})
@@ -414,9 +414,8 @@ func TestACompactThatWaitedForAnotherIsNotDoneAgain(t *testing.T) {
 	})
 }
 
-// TestACompactThatIsDueNoMoreBecomesDueAgain writes so much more, before a compact that is due has its turn, that it no
-// longer is.
-func TestACompactThatIsDueNoMoreBecomesDueAgain(t *testing.T) {
+// TestACompactNoLongerDueBecomesDueAgain writes so much before a due compact runs that it is no longer due.
+func TestACompactNoLongerDueBecomesDueAgain(t *testing.T) {
 	db, due := dueCount(t, 0.5)
 	putBig(t, db, 1, 600)
 	mustExec(t, db, "del c where id > 280")

@@ -9,7 +9,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// TestExpireDeletesInBlocksOfBoundedSize counts them.
+// TestExpireDeletesInBlocksOfBoundedSize counts the documents of each block.
 func TestExpireDeletesInBlocksOfBoundedSize(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
 	fs := crashfs.New(1)
@@ -40,7 +40,7 @@ func wantExpired(t *testing.T, db *DB, want int) {
 	}
 }
 
-// TestExpireWritesNothingIfWritesAreRefused has something to delete in databases that take none.
+// TestExpireWritesNothingIfWritesAreRefused expires documents of databases that refuse writes.
 func TestExpireWritesNothingIfWritesAreRefused(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs, Sync: always})
@@ -68,7 +68,7 @@ func TestExpireWritesNothingIfWritesAreRefused(t *testing.T) {
 	wantExpired(t, reopen(t, Options{FS: fs}), 1)
 }
 
-// TestAUniqueIndexBuiltConcurrentlyLeavesOutExpiredRows declares one over documents of which the living differ.
+// TestAUniqueIndexBuiltConcurrentlyLeavesOutExpiredRows declares the index over documents whose live ones have distinct values.
 func TestAUniqueIndexBuiltConcurrentlyLeavesOutExpiredRows(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (u int, at timestamp @ttl(1s))`)
@@ -81,9 +81,9 @@ func TestAUniqueIndexBuiltConcurrentlyLeavesOutExpiredRows(t *testing.T) {
 	mustExec(t, db, `put c {u: 1}`)
 }
 
-// TestAClockSetBackBringsBackNoUniqueValueTwice takes, in every way there is, the value of a row whose time is over, and sets
-// the clock back to when it was not.
-func TestAClockSetBackBringsBackNoUniqueValueTwice(t *testing.T) {
+// TestAClockSetBackNeverDuplicatesAUniqueValue takes the value of an expired row, with every kind of statement, and sets the
+// clock back to before the row expired.
+func TestAClockSetBackNeverDuplicatesAUniqueValue(t *testing.T) {
 	for _, c := range []struct {
 		name, declared string // of the field u
 		writes         []string
@@ -125,8 +125,8 @@ func TestAClockSetBackBringsBackNoUniqueValueTwice(t *testing.T) {
 	}
 }
 
-// TestARefusedWriteBringsBackTheRowItReplaced takes the value of a row whose time is over in a block that fails.
-func TestARefusedWriteBringsBackTheRowItReplaced(t *testing.T) {
+// TestARefusedWriteRestoresTheExpiredRowItReplaced takes the value of an expired row in a block that fails.
+func TestARefusedWriteRestoresTheExpiredRowItReplaced(t *testing.T) {
 	now := time.UnixMilli(1000)
 	db := inMemory(t, Options{Clock: func() time.Time { return now }})
 	mustExec(t, db, `create collection c (u text @unique, at timestamp @ttl(1s))`)
@@ -139,7 +139,7 @@ func TestARefusedWriteBringsBackTheRowItReplaced(t *testing.T) {
 	wantKind(t, err, fail.Conflict)
 }
 
-// TestAUniqueIndexIsCheckedAtTheTimeOfItsBlock sets the clock back between the building of an index and its block.
+// TestAUniqueIndexIsCheckedAtTheTimeOfItsBlock sets the clock back after an index is built and before its block.
 func TestAUniqueIndexIsCheckedAtTheTimeOfItsBlock(t *testing.T) {
 	now, looks := time.UnixMilli(1000), 0
 	db := inMemory(t, Options{Clock: func() time.Time {

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// fading is a database whose rows expire, and the rows themselves, under a clock that goes forward and back.
+// fading is a database whose rows expire, and a model of the rows, with a clock that moves forward and back.
 type fading struct {
 	fs   *crashfs.FS
 	db   *DB
@@ -34,7 +34,7 @@ const (
 	fadingIndexes = `n int @sorted, g int @hash, t text @text(prefix=4), v vector<3> @hnsw(l2, m=2, ef_construction=4), s sparse<4> @inverted`
 )
 
-// fadingQueries ask for rows by each index and count them in each way there is.
+// fadingQueries read rows by every index and count them with every kind of count.
 var fadingQueries = []string{
 	`get c select id match t "quick fox"`,
 	`get c select id match t "fox" limit 1`,
@@ -64,7 +64,7 @@ func (m *fading) write(t *rapid.T, text string) {
 
 func (m *fading) alive(r fadingRow) bool { return r.at < 0 || r.at+fadingSpan > m.now }
 
-// time draws the time of a row that ends soon, or ended just now.
+// time draws the expiry of a row that expires soon or has just expired.
 func (m *fading) time(t *rapid.T) int64 {
 	if m.name == "" || rapid.IntRange(0, 3).Draw(t, "endless") == 0 {
 		return -1
@@ -91,7 +91,7 @@ func (m *fading) put(t *rapid.T) {
 	m.write(t, "put c ["+strings.Join(texts, ", ")+"]")
 }
 
-// set changes the text, the time, or both, of a third of the rows that are alive.
+// set changes the text, the time, or both, of a third of the live rows.
 func (m *fading) set(t *rapid.T) {
 	rest, text, at := rapid.IntRange(0, 2).Draw(t, "rest"), prose.Draw(t, "text"), m.time(t)
 	what := rapid.SampledFrom([]string{"text", "time", "both"}).Draw(t, "what")
@@ -137,8 +137,8 @@ func (m *fading) sweep() {
 	maps.DeleteFunc(m.rows, func(_ int, r fadingRow) bool { return !m.alive(r) })
 }
 
-// dropOrAdd drops the ttl, which deletes what has ended, or declares one on a new field. What had ended by a clock that was
-// ahead then has no end any more.
+// dropOrAdd drops the ttl, which deletes the expired rows, or declares one on a new field. The drop runs at
+// an earlier time than the reads before it, so rows that had expired by then live on without an expiry.
 func (m *fading) dropOrAdd(t *rapid.T) {
 	if m.name == "" {
 		m.name = "at"
@@ -183,7 +183,7 @@ func (m *fading) reopen(t *rapid.T, readOnly bool) {
 	}
 }
 
-// same compares some answers with those of a database that the rows that have ended were never in.
+// same compares some answers with those of a database that never held the expired rows.
 func (m *fading) same(t *rapid.T) {
 	fresh, err := Create(file, Options{FS: crashfs.New(1), Clock: m.options().Clock})
 	if err != nil {
@@ -210,9 +210,9 @@ func setUpFading(t *rapid.T, db *DB) {
 	}
 }
 
-// TestSearchesAndCountsAreThoseWithoutTheRowsThatHaveEnded moves the clock, forward and back, over rows that nobody deletes,
-// which is how they are in a frozen tenant and one open for reading only.
-func TestSearchesAndCountsAreThoseWithoutTheRowsThatHaveEnded(t *testing.T) {
+// TestSearchesAndCountsIgnoreExpiredRows moves the clock forward and back over rows that are not deleted, as in a frozen tenant or
+// one that is open for reading only.
+func TestSearchesAndCountsIgnoreExpiredRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &fading{fs: crashfs.New(1), now: 1_700_000_000_000, name: "due", rows: map[int]fadingRow{}}
 		var err error

@@ -17,8 +17,8 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// TestCloseWaitsForACompact blocks a compact at its first write: once Close has returned, the file may be opened again, so
-// no one else may use its side file.
+// TestCloseWaitsForACompact blocks a compact at its first write. Once Close has returned the file may be opened again, so the
+// compact must have ended: it uses the side file.
 func TestCloseWaitsForACompact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := crashfs.New(1)
@@ -49,7 +49,7 @@ func TestCloseWaitsForACompact(t *testing.T) {
 	})
 }
 
-func TestACompactPastTheTimeoutSaysSo(t *testing.T) {
+func TestACompactPastTheTimeoutReturnsATimeout(t *testing.T) {
 	now := time.Unix(0, 0)
 	db := inMemory(t, Options{StatementTimeout: time.Minute, Clock: func() time.Time { now = now.Add(time.Second); return now }})
 	mustExec(t, db, `create collection c (n int)`)
@@ -59,7 +59,7 @@ func TestACompactPastTheTimeoutSaysSo(t *testing.T) {
 	wantKind(t, err, fail.Timeout)
 }
 
-// TestAnInstallThatFailsLeavesNothing lets operation k of an install fail, for every k, and installs again.
+// TestAnInstallThatFailsLeavesNothing fails every operation of an install in turn, and installs again.
 func TestAnInstallThatFailsLeavesNothing(t *testing.T) {
 	img, _ := image(t, small(t))
 	whole := crashfs.New(1)
@@ -70,7 +70,7 @@ func TestAnInstallThatFailsLeavesNothing(t *testing.T) {
 		fs := crashfs.New(1)
 		fs.FailAt(k, syscall.EIO)
 		if _, err := install(file, bytes.NewReader(img), Options{FS: fs}); err == nil {
-			continue // what failed was the removal of what is not there
+			continue // the removal of a file that does not exist failed
 		}
 		if _, err := fs.Stat(file); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("operation %d failed, and there is a file: %v", k, err)
@@ -81,7 +81,7 @@ func TestAnInstallThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestAnImageCanBeTakenAfterAFailure fails a write: what was acknowledged before can still be read.
+// TestAnImageCanBeTakenAfterAFailure fails a write. What was acknowledged before can still be read.
 func TestAnImageCanBeTakenAfterAFailure(t *testing.T) {
 	for name, op := range map[string]crashfs.Op{"a write": crashfs.Write, "a sync": crashfs.Sync} {
 		fs := crashfs.New(1)
@@ -110,8 +110,8 @@ func TestAnImageCanBeTakenAfterAFailure(t *testing.T) {
 	}
 }
 
-// TestARewriteThatMayNotKeepItsNameStopsWrites fails the sync of the directory after a compact's rename.
-func TestARewriteThatMayNotKeepItsNameStopsWrites(t *testing.T) {
+// TestAnUnsyncedRenameOfARewriteStopsWrites fails the sync of the directory after a compact's rename.
+func TestAnUnsyncedRenameOfARewriteStopsWrites(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs, Sync: always})
 	mustExec(t, db, `create collection c (n int)`)
@@ -132,8 +132,8 @@ func TestARewriteThatMayNotKeepItsNameStopsWrites(t *testing.T) {
 	wantRows(t, db, `get c`, `[]`)
 }
 
-// TestACollectionDroppedDuringAnIndexBuild drops the collection, and compacts it away, between the moment an index begins
-// to watch it and the one it is read at.
+// TestACollectionDroppedDuringAnIndexBuild drops the collection, and compacts, after an index build has begun to watch the
+// collection and before it reads it.
 func TestACollectionDroppedDuringAnIndexBuild(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (n int)`)
@@ -171,8 +171,8 @@ func TestAnIndexThatWillBeRefusedIsNotBuilt(t *testing.T) {
 	}
 }
 
-// TestACompactReadsNoBlockStagedAfterTheLogFailed stages a block in the moment between the log's failure and the
-// database's being told of it: such a record has no header to be read by.
+// TestACompactReadsNoBlockStagedAfterTheLogFailed stages a block after the log has failed and before the database is
+// notified: such a record has no header.
 func TestACompactReadsNoBlockStagedAfterTheLogFailed(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs})

@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// collecting is a feed that keeps the blocks that land.
+// collecting is a feed that records the blocks that land.
 type collecting struct {
 	recorder
 	blocks [][]byte
@@ -30,7 +30,7 @@ func (c *collecting) Landed(b Landed) {
 	}
 }
 
-// copies are a database that takes writes and one that follows it, record by record.
+// copies are a database that accepts writes and one that follows it record by record.
 type copies struct {
 	fs, followerFS   *crashfs.FS
 	leader, follower *DB
@@ -74,7 +74,7 @@ func (c *copies) close() {
 	c.follower.Close()
 }
 
-// missing are the records that the follower does not have, in order.
+// missing returns the records that the follower does not have, in order.
 func (c *copies) missing() (records []wal.Record) {
 	c.leader.mu.RLock()
 	forks := c.leader.forksLocked(c.follower.history.Term)
@@ -97,14 +97,14 @@ func (c *copies) missing() (records []wal.Record) {
 	return records
 }
 
-// catchUp feeds the follower what it misses.
+// catchUp feeds the follower the records that it does not have.
 func (c *copies) catchUp(tb rapid.TB) {
 	if err := c.follower.Follow(context.Background(), c.missing()...); err != nil {
 		tb.Fatal(err)
 	}
 }
 
-// content is all that a database holds, byte for byte, the server's collections too.
+// content returns all content of a database, byte for byte, including internal collections.
 func content(db *DB) string {
 	out := fmt.Sprintf("change %d of %s, %d tables handed out, left %v\n", db.seq, db.historyText, db.counted, db.left)
 	for _, name := range slices.Sorted(maps.Keys(db.tables)) {
@@ -121,7 +121,7 @@ func content(db *DB) string {
 	return out
 }
 
-// questions need every index.
+// questions use every index.
 var questions = []string{
 	`get c order n, id`, `get c where tag = "a"`, `get c where u = 1`, `get c near v [1, 1] exact limit 20`, `get c near s "{1:1}/9" limit 20`,
 	`get c match t "one"`, `get c where at > now() order id`, `get c where n > 1 order n, id`,
@@ -152,14 +152,14 @@ func followed(t *rapid.T) string {
 		1_700_000_000_000+rapid.IntRange(0, 60_000).Draw(t, "at"))
 }
 
-// TestAFollowerEqualsItsLeader feeds a second database record by record: after random statements, alters, drops, and compacts
-// and crashes of either, it holds the same bytes, and each of its indexes what the documents say.
+// TestAFollowerEqualsItsLeader feeds a second database record by record. After random statements, alters, drops, and compacts and
+// crashes of either, it holds the same bytes, and its indexes match its documents.
 func TestAFollowerEqualsItsLeader(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCopies(t)
 		defer func() { c.close() }()
 		keys, fields := 0, 0
-		try := func(text string) { _, _ = exec(c.leader, text) } // a refused one leaves nothing to follow
+		try := func(text string) { _, _ = exec(c.leader, text) } // a refused statement leaves no record
 		t.Repeat(map[string]func(*rapid.T){
 			"put":      func(t *rapid.T) { try(`put c ` + followed(t)) },
 			"put some": func(t *rapid.T) { try(`put c [` + followed(t) + `, ` + followed(t) + `, ` + followed(t) + `]`) },
@@ -206,7 +206,7 @@ func TestAFollowerEqualsItsLeader(t *testing.T) {
 	})
 }
 
-// restart closes or crashes the leader once the follower has all it had.
+// restart closes or crashes the leader once the follower has caught up.
 func (c *copies) restart(t *rapid.T, crash bool) {
 	c.catchUp(t)
 	if crash {
@@ -236,7 +236,8 @@ func (c *copies) restartFollower(t *rapid.T, crash bool) {
 	}
 }
 
-// failingDisk has the follower's disk fail while it catches up: it then holds what it held, and goes on once it is opened again.
+// failingDisk fails the disk of the follower while it catches up. Its content is then unchanged, and it continues once it is
+// reopened.
 func (c *copies) failingDisk(t *rapid.T) {
 	for _, r := range c.missing() {
 		before := content(c.follower)
@@ -257,7 +258,7 @@ func (c *copies) failingDisk(t *rapid.T) {
 	}
 }
 
-func TestAFollowerRefusesWhatDoesNotGoOnFromIt(t *testing.T) {
+func TestAFollowerRefusesRecordsThatDoNotContinueIt(t *testing.T) {
 	c := newCopies(t)
 	defer c.close()
 	mustExec(t, c.leader, `put c {n: 1, tag: "a"}`)

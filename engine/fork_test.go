@@ -15,7 +15,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// contentOf is what a file holds.
+// contentOf returns the bytes of a file.
 func contentOf(tb testing.TB, fs vfs.FS, name string) []byte {
 	tb.Helper()
 	f, err := fs.OpenFile(name, os.O_RDONLY, 0)
@@ -34,7 +34,7 @@ func contentOf(tb testing.TB, fs vfs.FS, name string) []byte {
 	return b
 }
 
-// putBack makes a file hold b, on disk.
+// putBack replaces the content of a file by b, on disk.
 func putBack(tb testing.TB, fs vfs.FS, name string, b []byte) {
 	tb.Helper()
 	f, err := fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -50,7 +50,7 @@ func putBack(tb testing.TB, fs vfs.FS, name string, b []byte) {
 	}
 }
 
-// position is a change and its history, as a reader is given it.
+// position is a change and its history, as a reader receives it.
 type position struct {
 	seq     uint64
 	history string
@@ -68,7 +68,7 @@ func wantRelation(t *testing.T, db *DB, what string, p position, want Relation) 
 	}
 }
 
-// opened is a database with three changes, which put writes to, on fs.
+// opened is a database on fs with three changes.
 func opened(t *testing.T, fs *crashfs.FS) *DB {
 	t.Helper()
 	db := inMemory(t, Options{FS: fs})
@@ -77,7 +77,7 @@ func opened(t *testing.T, fs *crashfs.FS) *DB {
 	return db
 }
 
-func TestAnOpenOnlyReadWritesNothingAndForksNothing(t *testing.T) {
+func TestAnOpenThatOnlyReadsWritesAndForksNothing(t *testing.T) {
 	fs := crashfs.New(1)
 	db := opened(t, fs)
 	before := positionOf(db)
@@ -100,13 +100,13 @@ func TestAnOpenOnlyReadWritesNothingAndForksNothing(t *testing.T) {
 	}
 }
 
-// TestAHistoryIsWhatOneOpenOfTheFileWrote has a file left in each of the ways there are, and opened again.
-func TestAHistoryIsWhatOneOpenOfTheFileWrote(t *testing.T) {
+// TestWhenAnOpenBeginsAHistory closes or abandons a file in every way, and reopens it.
+func TestWhenAnOpenBeginsAHistory(t *testing.T) {
 	kill := func(*testing.T, *crashfs.FS, *DB) {}
 	for name, c := range map[string]struct {
 		leave func(t *testing.T, fs *crashfs.FS, db *DB)
 		lost  uint64 // changes that are not in the file
-		now   bool   // another history begins as the file is opened
+		now   bool   // another history begins when the file is opened
 	}{
 		"closed in order": {leave: func(_ *testing.T, _ *crashfs.FS, db *DB) { db.Close() }},
 		"frozen, then killed": {leave: func(t *testing.T, _ *crashfs.FS, db *DB) {
@@ -174,9 +174,9 @@ func TestAHistoryIsWhatOneOpenOfTheFileWrote(t *testing.T) {
 	}
 }
 
-// TestTwoCopiesOfAFileNeverShareANameForWhatTheyWrite puts yesterday's file back over today's, and opens two files that
-// one image became.
-func TestTwoCopiesOfAFileNeverShareANameForWhatTheyWrite(t *testing.T) {
+// TestTwoCopiesOfAFileWriteUnderDifferentHistories restores an older copy of a file, and opens two files made from one
+// image.
+func TestTwoCopiesOfAFileWriteUnderDifferentHistories(t *testing.T) {
 	diverge := func(t *testing.T, one, other *DB) {
 		t.Helper()
 		fork := positionOf(one)
@@ -243,7 +243,7 @@ func TestTwoCopiesOfAFileNeverShareANameForWhatTheyWrite(t *testing.T) {
 	})
 }
 
-func TestAMoveGoesOnInTheHistoryOfItsSource(t *testing.T) {
+func TestAMoveContinuesTheHistoryOfItsSource(t *testing.T) {
 	db := opened(t, crashfs.New(1))
 	if _, err := db.Freeze(); err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func TestAMoveGoesOnInTheHistoryOfItsSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	moved.Close() // and its node is started again meanwhile
+	moved.Close() // and its node restarts
 	moved = reopen(t, there)
 	moved.GoOn()
 	mustExec(t, moved, `put c {n: 3}`)
@@ -263,7 +263,7 @@ func TestAMoveGoesOnInTheHistoryOfItsSource(t *testing.T) {
 	}
 }
 
-// TestAForkIsOneRecordOnDisk forks a database that is frozen, as one is that is put into service.
+// TestAForkIsOneRecordOnDisk forks a frozen database, as when it is put into service.
 func TestAForkIsOneRecordOnDisk(t *testing.T) {
 	fs := crashfs.New(1)
 	db := opened(t, fs)
@@ -287,7 +287,7 @@ func TestAForkIsOneRecordOnDisk(t *testing.T) {
 	wantRelation(t, db, "past it", position{now.seq + 1, now.history}, Diverged)
 }
 
-func TestAForkThatCannotBeWrittenIsNone(t *testing.T) {
+func TestAForkThatCannotBeWrittenIsUndone(t *testing.T) {
 	for _, op := range []crashfs.Op{crashfs.Write, crashfs.Sync} {
 		fs := crashfs.New(1)
 		db := opened(t, fs)
@@ -303,7 +303,7 @@ func TestAForkThatCannotBeWrittenIsNone(t *testing.T) {
 			t.Errorf("a fork that failed leaves %v, it was at %v", got, was)
 		}
 		wantKind(t, db.Fork(), fail.Full)
-		// Opened as the disk is still full it is read, and refuses writes as after any failure.
+		// Opened while the disk is still full, it can be read and refuses writes as after any failure.
 		db.Close()
 		db = reopen(t, Options{FS: fs})
 		wantRows(t, db, `get c`, `[{"id":1,"n":1},{"id":2,"n":2}]`)
@@ -378,7 +378,7 @@ func TestARewriteKeepsConcurrentForks(t *testing.T) {
 	}
 }
 
-// TestALineageIsBounded opens and writes a file more often than it keeps histories.
+// TestALineageIsBounded opens and writes a file more times than the number of histories it keeps.
 func TestALineageIsBounded(t *testing.T) {
 	fs := crashfs.New(1)
 	db := opened(t, fs)
@@ -420,7 +420,7 @@ func TestALineageIsBounded(t *testing.T) {
 	check("compacted and opened")
 }
 
-func TestAForkThatCannotBeIsDamage(t *testing.T) {
+func TestAnImpossibleForkIsDamage(t *testing.T) {
 	other := historyOf(9, 3, 3)
 	for name, f := range map[string]func(db *DB) []byte{
 		"cut short":          func(db *DB) []byte { return fork{db.nextHistory(db.own), db.seq}.record()[:40] },
@@ -443,8 +443,8 @@ func TestAForkThatCannotBeIsDamage(t *testing.T) {
 	}
 }
 
-// TestWhatIsSavedOfADamagedFileKeepsItsForks damages a block between two forks.
-func TestWhatIsSavedOfADamagedFileKeepsItsForks(t *testing.T) {
+// TestSalvageKeepsForks damages a block between two forks.
+func TestSalvageKeepsForks(t *testing.T) {
 	fs := crashfs.New(1)
 	db := opened(t, fs)
 	at := []position{positionOf(db)}

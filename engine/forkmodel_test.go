@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// forkModel is a file that is written, killed, cut by power losses, put back and copied, and what readers were shown of it:
-// for each position, the numbers of the documents put up to there. Each put writes a number of its own.
+// forkModel is a file that is written, killed, cut by power losses, restored and copied, and what readers have seen of it:
+// for each position, the numbers of the documents up to it. Each put writes a new number.
 type forkModel struct {
 	fs     *crashfs.FS
 	policy wal.Policy
@@ -27,13 +27,13 @@ type forkModel struct {
 	synced *syncedTo
 }
 
-// shown is what a position was.
+// shown is what a reader saw at a position.
 type shown struct {
 	numbers []int
 	made    bool // the position names the history that its change was made in
 }
 
-// syncedTo is a feed that knows up to which change the database says everything is on disk.
+// syncedTo is a feed that records the change up to which the database reports everything on disk.
 type syncedTo struct {
 	recorder
 	landed  []Landed
@@ -58,10 +58,9 @@ func (s *syncedTo) Synced(last wal.Ticket) {
 	}
 }
 
-// TestAPositionNamesOneStateForEver checks over random lives of a file that no position ever names two states, that a
-// position stands as held exactly where the database has what it names, and that one it will never hold is told from one
-// that is to come.
-func TestAPositionNamesOneStateForEver(t *testing.T) {
+// TestAPositionNeverNamesTwoStates checks random lives of a file: no position ever names two states, a position is reported as
+// included only if the database holds that state, and a position that it will never hold is distinguished from a later one.
+func TestAPositionNeverNamesTwoStates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &forkModel{
 			fs:     crashfs.New(rapid.Uint64().Draw(t, "seed")),
@@ -110,7 +109,7 @@ func (m *forkModel) put(t *rapid.T) {
 	m.exec(t, fmt.Sprintf(`put c {n: %d, s: "%s"}`, m.next, strings.Repeat("x", m.next*1237%5000))) // of some pages
 }
 
-// putFails has a put be seen before it is written, which fails.
+// putFails runs a put that is visible to readers and then cannot be written.
 func (m *forkModel) putFails(t *rapid.T) {
 	op := rapid.SampledFrom([]crashfs.Op{crashfs.Write, crashfs.Sync}).Draw(t, "fails")
 	m.fs.Hook(func(o crashfs.Op, _ string) error {
@@ -132,7 +131,7 @@ func (m *forkModel) syncFails(t *rapid.T) {
 	m.fs.Heal()
 }
 
-// open opens the file as it is, whatever became of the process that had it. What a sync has covered is there.
+// open opens the file as the last process left it, and checks that all synced content is present.
 func (m *forkModel) open(t *rapid.T) {
 	durable := m.synced.durable
 	m.openOther(t)
@@ -151,7 +150,7 @@ func (m *forkModel) openOther(t *rapid.T) {
 
 func (m *forkModel) content() []byte { return contentOf(&testing.T{}, m.fs, file) }
 
-// putBack puts a copy of the file in its place, of the process that had it left or killed.
+// putBack replaces the file by an older copy after its process was stopped or killed.
 func (m *forkModel) putBack(t *rapid.T) {
 	if len(m.copies) == 0 {
 		t.Skip("no copy")
@@ -163,7 +162,7 @@ func (m *forkModel) putBack(t *rapid.T) {
 	m.openOther(t)
 }
 
-// move installs the frozen file elsewhere, where it is written from then on, or as a copy of which there may be more.
+// move installs the frozen file elsewhere, either as its successor or as one of several copies.
 func (m *forkModel) move(t *rapid.T) {
 	if _, err := m.db.Freeze(); err != nil {
 		m.db.Thaw()
@@ -179,7 +178,7 @@ func (m *forkModel) move(t *rapid.T) {
 	}
 	r.Close()
 	copied := rapid.Bool().Draw(t, "a copy")
-	if copied { // of which the original goes on too
+	if copied { // and the original continues as well
 		m.copies = append(m.copies, m.content())
 	}
 	m.db.Close()
@@ -200,7 +199,7 @@ func (m *forkModel) move(t *rapid.T) {
 	m.db.GoOn()
 }
 
-// numbers are those of the documents, in the order they were put.
+// numbers returns those of the documents, in the order of their puts.
 func (m *forkModel) numbers(t *rapid.T) (all []int) {
 	var rows []struct{ N int }
 	res, err := exec(m.db, `get c select n`)
@@ -216,7 +215,8 @@ func (m *forkModel) numbers(t *rapid.T) (all []int) {
 	return all
 }
 
-// see shows a reader every change there is, under the history it was made in and the last one under that of now too.
+// see records every change for a reader, under the history in which it was made, and the last change also under the current
+// history.
 func (m *forkModel) see(t *rapid.T) {
 	numbers := m.numbers(t)
 	now := positionOf(m.db)

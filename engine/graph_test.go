@@ -22,7 +22,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// vectorParam is v as a parameter.
+// vectorParam returns v as a parameter.
 func vectorParam(v []float32) doc.Value {
 	var b []byte
 	for _, f := range v {
@@ -31,7 +31,7 @@ func vectorParam(v []float32) doc.Value {
 	return doc.VectorValue(b)
 }
 
-// randomVectors are n vectors of small whole numbers, so that some are equal.
+// randomVectors returns n vectors of small whole numbers, so that some are equal.
 func randomVectors(random *rand.Rand, n, dim int) [][]float32 {
 	out := make([][]float32, n)
 	for i := range out {
@@ -71,7 +71,7 @@ func unsaved(db *DB) bool {
 	return len(db.derived.Due(derived.Closing, db.seq)) > 0
 }
 
-// settle waits until the linker has nothing more to do.
+// settle waits until the linker is idle.
 func settle(db *DB) { db.derived.Wait() }
 
 // checkNearest compares searches of the graph that look at every node with the documents.
@@ -105,7 +105,7 @@ func checkNearest(tb testing.TB, db *DB) {
 	}
 }
 
-// few are the hits from number i on that one looks at.
+// few returns a few hits from number i on.
 func few(hits []index.Hit, i int) []index.Hit {
 	hits = hits[min(i, len(hits)):]
 	return hits[:min(len(hits), 5)]
@@ -133,7 +133,7 @@ var graphKinds = []string{
 	`vector<8> @hnsw(l2, m=4, quant=int8)`, `vector<8, f16> @hnsw(cosine, m=4, quant=bit)`, `vector<8> @hnsw(dot, m=4, quant=bit)`,
 }
 
-func TestAGraphIsKeptInTheFile(t *testing.T) {
+func TestAGraphIsStoredInTheFile(t *testing.T) {
 	for _, kind := range graphKinds {
 		t.Run(kind, func(t *testing.T) {
 			fs := crashfs.New(1)
@@ -188,7 +188,7 @@ func TestAGraphIsKeptInTheFile(t *testing.T) {
 			fs = fs.CrashKeeping(func(n int) int { return n })
 			db = reopen(t, Options{FS: fs})
 			size, held := db.Stats().FileBytes, db.memory.bytes()
-			mustExec(t, db, `compact`) // with the graph not looked at
+			mustExec(t, db, `compact`) // the graph has not been used since the open
 			if got := db.Stats(); got.FileBytes < size*9/10 || got.MemoryBytes < held {
 				t.Errorf("a compact took the file from %d bytes to %d, and counts %d where %d were held", size, got.FileBytes, got.MemoryBytes, held)
 			}
@@ -202,7 +202,7 @@ func TestAGraphIsKeptInTheFile(t *testing.T) {
 	}
 }
 
-func TestAVectorThatStaysIsNotMoved(t *testing.T) {
+func TestAnUnchangedVectorIsNotMoved(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs})
 	mustExec(t, db, `create collection c (v vector<2> @hnsw(l2), n int)`)
@@ -231,7 +231,7 @@ func TestAnImageCarriesTheGraph(t *testing.T) {
 	db := inMemory(t, Options{FS: fs})
 	mustExec(t, db, `create collection c (v vector<4> @hnsw(l2, m=2, ef_construction=4))`)
 	putVectors(t, db, 1, randomVectors(rand.New(rand.NewPCG(3, 3)), 1100, 4))
-	db.derived.Stop() // or it saves the graph itself
+	db.derived.Stop() // otherwise it saves the graph itself
 	for s := graph(db); s.Link(1, 64) > 0; {
 		continue
 	}
@@ -257,7 +257,7 @@ func TestAnImageCarriesTheGraph(t *testing.T) {
 	}
 }
 
-func TestCheckPassesOverGraphs(t *testing.T) {
+func TestCheckIgnoresGraphs(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs})
 	mustExec(t, db, `create collection c (v vector<2> @hnsw(l2))`)
@@ -277,7 +277,7 @@ func TestCheckPassesOverGraphs(t *testing.T) {
 	checkNearest(t, saved)
 	saved.Close()
 
-	// A record that says nothing this version knows loses nothing, and the file opens.
+	// A record of an unknown kind loses nothing, and the file opens.
 	var log bytes.Buffer
 	db = reopen(t, Options{FS: fs, Log: zerolog.New(&log)})
 	if err := db.writeDerived(append(make([]byte, wal.HeaderSize), "nonsense"...)); err != nil {
@@ -296,7 +296,7 @@ func TestCheckPassesOverGraphs(t *testing.T) {
 	}
 }
 
-func TestAGraphDamagedInTheFileIsMadeAgain(t *testing.T) {
+func TestADamagedGraphIsRebuilt(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs})
 	mustExec(t, db, `create collection c (v vector<2> @hnsw(l2))`)
@@ -347,8 +347,8 @@ func TestAGraphDamagedInTheFileIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestTheLinkerEndsARecoding: a graph by bits is not left with two codes of each vector once all are linked.
-func TestTheLinkerEndsARecoding(t *testing.T) {
+// TestTheLinkerFinishesARecoding checks that a graph by bits has one code for each vector once all are linked.
+func TestTheLinkerFinishesARecoding(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (v vector<8> @hnsw(l2, m=4, quant=bit))`)
 	vectors := randomVectors(rand.New(rand.NewPCG(3, 1)), 8, 8)
@@ -363,9 +363,9 @@ func TestTheLinkerEndsARecoding(t *testing.T) {
 	checkNearest(t, db)
 }
 
-// TestNearByBitsWithoutANumberBelowZero has an index of a bit a number find most of the nearest while it grows, once the file is
-// opened again, and after a compact. Pages of vectors that are linked are compared with those of `exact`.
-func TestNearByBitsWithoutANumberBelowZero(t *testing.T) {
+// TestNearByBitsOfVectorsWithoutNegativeNumbers checks that an index of one bit a number finds most of the nearest while it
+// grows, after a reopening and after a compact. Pages of linked vectors are compared with those of `exact`.
+func TestNearByBitsOfVectorsWithoutNegativeNumbers(t *testing.T) {
 	for _, metric := range []string{"cosine", "l2", "dot"} {
 		fs := crashfs.New(1)
 		db := inMemory(t, Options{FS: fs})

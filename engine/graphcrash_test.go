@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// graphWork is a run that saves the graph as it closes, finds it again, and takes it along as it compacts.
+// graphWork is a sequence that saves the graph on close, loads it again, and copies it in a compact.
 var graphWork = []func(db *DB) error{
 	runs(`create collection c (v vector<2> @hnsw(l2, m=2, ef_construction=4))`),
 	runs(`put c [{v: [1, 1]}, {v: [1, 2]}, {v: [3, 1]}, {v: [1, 1]}, {v: [-1, 1]}, {v: null}, {v: [0, 0]}]`),
@@ -42,7 +42,7 @@ func linked(db *DB) error {
 	return nil
 }
 
-// closed closes the database; the run goes on with one opened again.
+// closed closes the database and continues with a reopened one.
 func closed(db *DB) error { return db.Close() }
 
 // runGraphWork runs the work until the first error and returns how many steps there were before, calling seen after each.
@@ -68,8 +68,8 @@ func runGraphWork(fs *crashfs.FS, seen func(db *DB)) (done int, err error) {
 	return len(graphWork), nil
 }
 
-// TestAGraphLosesNothingToACrash takes the power at every operation of a run: what opens is a state not before the last
-// one answered, and the index finds what it holds.
+// TestAGraphLosesNothingToACrash loses power at every operation of the work in turn. The file then opens in a state not before
+// the last acknowledged one, and the index finds its documents.
 func TestAGraphLosesNothingToACrash(t *testing.T) {
 	states := []string{""}
 	whole := crashfs.New(1)
@@ -83,7 +83,7 @@ func TestAGraphLosesNothingToACrash(t *testing.T) {
 			done, _ := runGraphWork(fs, func(*DB) {})
 			db, err := Open(file, Options{FS: fs.Crash(), Sync: always})
 			if done < 1 && err != nil {
-				continue // it was never said to exist
+				continue // its creation was not acknowledged
 			}
 			if err != nil {
 				t.Fatalf("operation %d, seed %d: after %d steps the file does not open: %v", k, seed, done, err)
@@ -99,8 +99,8 @@ func TestAGraphLosesNothingToACrash(t *testing.T) {
 	}
 }
 
-// TestAGraphThatCannotBeSavedIsNoLoss fails what a close writes of a graph, in every way.
-func TestAGraphThatCannotBeSavedIsNoLoss(t *testing.T) {
+// TestAGraphThatCannotBeSavedLosesNoWrite fails the writes of a graph on close, in every way.
+func TestAGraphThatCannotBeSavedLosesNoWrite(t *testing.T) {
 	refuse := map[string]func(fs *crashfs.FS){
 		"a write": func(fs *crashfs.FS) { fs.FailFrom(fs.Ops()+1, syscall.EIO) },
 		"a sync":  func(fs *crashfs.FS) { fs.FailFrom(fs.Ops()+2, syscall.EIO) },
@@ -133,8 +133,9 @@ func TestAGraphThatCannotBeSavedIsNoLoss(t *testing.T) {
 	}
 }
 
-// TestACloseThatCannotSyncSaysSo has an answered write that is not on disk yet: saving a graph must not hide its loss.
-func TestACloseThatCannotSyncSaysSo(t *testing.T) {
+// TestACloseThatCannotSyncReturnsTheError closes with an acknowledged write that is not on disk yet: saving a graph must not hide
+// that it may be lost.
+func TestACloseThatCannotSyncReturnsTheError(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs})
 	for _, step := range graphWork[:3] {
@@ -151,8 +152,7 @@ func TestACloseThatCannotSyncSaysSo(t *testing.T) {
 	wantKind(t, db.Close(), fail.Storage)
 }
 
-// TestALargeGraphIsSavedDuringQueries has a graph saved at run time, and takes the power at each of the operations
-// that takes.
+// TestALargeGraphIsSavedDuringQueries saves a graph at run time, and loses power at each operation of that.
 func TestALargeGraphIsSavedDuringQueries(t *testing.T) {
 	vectors := randomVectors(rand.New(rand.NewPCG(5, 5)), 2048, 12)
 	run := func(fs *crashfs.FS) (before int) {

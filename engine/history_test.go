@@ -70,7 +70,7 @@ func TestStands(t *testing.T) {
 	}
 }
 
-func TestTheFileKnowsItsHistoriesAndWhereItForked(t *testing.T) {
+func TestTheFileStoresItsHistoriesAndForks(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs})
 	mustExec(t, db, "create collection c (n int)")

@@ -13,7 +13,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// made is a file with valid checksums that holds an image of a head and the operations ops.
+// made writes a file with valid checksums that contains an image with a head and the operations ops.
 func made(t *testing.T, ops ...[]byte) *crashfs.FS {
 	t.Helper()
 	fs := crashfs.New(1)
@@ -50,7 +50,7 @@ func putOp(id int64, values ...doc.Value) []byte {
 	return b.AppendTo([]byte{opPut, 1}, id)
 }
 
-func TestAFileOfWhatIsNeverWrittenIsRefused(t *testing.T) {
+func TestAFileWithRecordsThatAreNeverWrittenIsRefused(t *testing.T) {
 	create := schemaOp(opCreate, 1, number(1))
 	for name, ops := range map[string][][]byte{
 		"a document of id 0":                 {create, putOp(0)},
@@ -77,7 +77,7 @@ func TestAFileOfWhatIsNeverWrittenIsRefused(t *testing.T) {
 	}
 }
 
-// TestDocumentsThatDoNotFitTheirSchemaAreRead has every statement meet values of other types than the fields have.
+// TestDocumentsThatDoNotFitTheirSchemaAreRead runs every statement on values of other types than their fields.
 func TestDocumentsThatDoNotFitTheirSchemaAreRead(t *testing.T) {
 	text, list := doc.TextValue([]byte("a")), doc.Raw(mustParse(t, `[1, {"x": [null]}]`)).Value()
 	fs := made(t, schemaOp(opCreate, 1, number(1)),
@@ -97,7 +97,7 @@ func TestDocumentsThatDoNotFitTheirSchemaAreRead(t *testing.T) {
 	}
 }
 
-func TestABlockThatCannotBeIsFoundByOpenAndCheckAlike(t *testing.T) {
+func TestOpenAndCheckRefuseTheSameImpossibleBlocks(t *testing.T) {
 	block := func(seq uint64, ops ...byte) []byte {
 		b := binary.LittleEndian.AppendUint64(make([]byte, wal.HeaderSize), seq)
 		return append(append(b, make([]byte, 8)...), ops...)
@@ -137,8 +137,8 @@ func mustParse(t *testing.T, text string) []byte {
 	return b
 }
 
-// TestSalvageOpens damages the end of one collection and the beginning of another of its name: what is salvaged opens.
-func TestSalvageOpens(t *testing.T) {
+// TestASalvagedFileOpens damages the end of one collection and the beginning of another of the same name.
+func TestASalvagedFileOpens(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs})
 	mustExec(t, db, `create collection c (n int)`)
@@ -165,7 +165,7 @@ func TestSalvageOpens(t *testing.T) {
 	wantRows(t, saved, `get c count`, `[{"count":1}]`)
 }
 
-// TestSalvageOfACollectionWhoseDropIsLost damages the drop alone: the collection that has the name now is the one kept.
+// TestSalvageOfACollectionWhoseDropIsLost damages only the drop: the current collection of that name is kept.
 func TestSalvageOfACollectionWhoseDropIsLost(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs})
@@ -189,8 +189,8 @@ func TestSalvageOfACollectionWhoseDropIsLost(t *testing.T) {
 	wantRows(t, saved, `get c`, `[{"id":1,"n":3,"m":4}]`)
 }
 
-// TestCheckNeedsOneSegment has more records than a ref could number, were each a segment of its own.
-func TestCheckNeedsOneSegment(t *testing.T) {
+// TestCheckUsesOneSegment checks a file with more records than a ref could address if each were a segment.
+func TestCheckUsesOneSegment(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs})
 	mustExec(t, db, `create collection c (n int)`)

@@ -8,7 +8,7 @@ import (
 	"fenec/engine/fail"
 )
 
-// vectorOf encodes a vector that a field of the type would take.
+// vectorOf encodes a vector of the type of a field.
 func vectorOf(t *testing.T, typ doc.Type, text string) doc.Value {
 	t.Helper()
 	raw, err := typ.Append(nil, doc.TextValue([]byte(text)), "the vector")
@@ -18,8 +18,8 @@ func vectorOf(t *testing.T, typ doc.Type, text string) doc.Value {
 	return doc.Raw(raw).Value()
 }
 
-// TestVectorsThatDoNotFitTheirSchemaAreRead has statements meet vectors of other lengths, widths and kinds than the fields
-// have, and what is none.
+// TestVectorsThatDoNotFitTheirSchemaAreRead runs statements on vectors of other lengths, widths and kinds than their fields,
+// and on values that are no vectors.
 func TestVectorsThatDoNotFitTheirSchemaAreRead(t *testing.T) {
 	v3, h2, s5 := doc.Type{Kind: doc.TypeVector, Dim: 3}, doc.Type{Kind: doc.TypeVector, Dim: 2, F16: true}, doc.Type{Kind: doc.TypeSparse, Dim: 5}
 	schema := doc.Schema{Name: "c", Slots: 4, Fields: []doc.Field{

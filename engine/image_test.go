@@ -25,7 +25,7 @@ func small(t *testing.T) *DB {
 	return db
 }
 
-func TestAnImageIsTheDatabaseElsewhere(t *testing.T) {
+func TestAnInstalledImageEqualsItsDatabase(t *testing.T) {
 	db := small(t)
 	img, seq := image(t, db)
 	mustExec(t, db, `put c {n: 99}`) // not in the image
@@ -50,7 +50,8 @@ func TestAnImageIsTheDatabaseElsewhere(t *testing.T) {
 	}
 }
 
-// TestAnInstalledDatabaseIsOpen writes to one, compacts it and opens it again: it uses the file that it was received in.
+// TestAnInstalledDatabaseIsOpen writes to an installed database, compacts and reopens it: it uses the file that the image was
+// received in.
 func TestAnInstalledDatabaseIsOpen(t *testing.T) {
 	img, _ := image(t, small(t))
 	there := Options{FS: crashfs.New(2), Sync: always}
@@ -115,8 +116,7 @@ func TestAnImageIsInstalledWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// TestAnImageThatCannotBeSyncedIsNotInstalled fails each sync of a large image in turn: those during its writing, and the
-// last.
+// TestAnImageThatCannotBeSyncedIsNotInstalled fails each sync of a large image in turn, including the last.
 func TestAnImageThatCannotBeSyncedIsNotInstalled(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (body text)`)
@@ -181,7 +181,7 @@ func FuzzInstallImage(f *testing.F) {
 	})
 }
 
-// FuzzOperations reads hostile records, what they hold once their checksums are right, each with a fork after it.
+// FuzzOperations reads hostile records with valid checksums, each followed by a fork.
 func FuzzOperations(f *testing.F) {
 	began, next := historyOf(1, 2, 3), historyOf(2, 2, 4)
 	f.Add(uint8(wal.Image), appendHead(nil, head{Seq: 1, History: began}), fork{next, 1}.record()[wal.HeaderSize:])

@@ -12,15 +12,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// keyModel is what the keys of a database are meant to hold.
+// keyModel is a model of the keys of a database.
 type keyModel struct {
 	at     time.Time
 	texts  string
 	answer string
 }
 
-// TestKeysAreTheModelOfThemselves tells stories of keyed and other writes, time passing, sweeps, compacts and restarts.
-func TestKeysAreTheModelOfThemselves(t *testing.T) {
+// TestKeysMatchTheModel runs random sequences of writes with and without keys, time steps, sweeps, compacts and restarts.
+func TestKeysMatchTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1_700_000_000, 0)
 		o := Options{FS: crashfs.New(1), Clock: func() time.Time { return now }, KeyTTL: time.Minute}

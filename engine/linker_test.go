@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestConcurrentLinking is for the race detector: vectors come and go under searches, compacts, saves, counts
-// and a close in their midst, which the linker does not outlive.
+// TestConcurrentLinking is for the race detector: vectors are put and deleted concurrently with searches, compacts, saves,
+// counts and a close, after which no linker runs.
 func TestConcurrentLinking(t *testing.T) {
 	for round := range 4 {
 		fs := crashfs.New(1)
@@ -61,8 +61,7 @@ func TestConcurrentLinking(t *testing.T) {
 	}
 }
 
-// TestOneHotVectorsUnderChurn rewrites documents whose vectors are all alike or at right angles, where a graph has the
-// least to go by.
+// TestOneHotVectorsUnderChurn rewrites documents whose vectors are all equal or orthogonal, the hardest case for a graph.
 func TestOneHotVectorsUnderChurn(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (v vector<16> @hnsw(cosine, m=4, ef_construction=16))`)
@@ -88,7 +87,7 @@ func TestOneHotVectorsUnderChurn(t *testing.T) {
 	}
 }
 
-// during is a context that has something done each time it is asked.
+// during is a context that calls a function each time it is polled.
 type during struct {
 	context.Context
 	do func()
@@ -99,7 +98,7 @@ func (d *during) Err() error {
 	return nil
 }
 
-// TestACompactRebuildsAGraphWithManyTombstones deletes most of what a graph holds.
+// TestACompactRebuildsAGraphWithManyTombstones deletes most vectors of a graph.
 func TestACompactRebuildsAGraphWithManyTombstones(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (v vector<4> @hnsw(l2, m=4))`)
@@ -131,7 +130,7 @@ func TestACompactRebuildsAGraphWithManyTombstones(t *testing.T) {
 	checkNearest(t, db)
 }
 
-// TestCreateIndexLinksAllBeforeItAnswers also has it stopped by its context.
+// TestCreateIndexLinksAllBeforeItAnswers also stops it by its context.
 func TestCreateIndexLinksAllBeforeItAnswers(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (v vector<8>)`)

@@ -9,7 +9,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// heap is how many bytes of the heap are in use.
+// heap returns the bytes of the heap in use.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -36,7 +36,7 @@ func TestALargeBlockKeepsNoMemory(t *testing.T) {
 	}
 }
 
-// TestSegmentsAreFilled writes more than a few segments hold: hardly more is held than was written, of much as of little.
+// TestSegmentsAreFilled writes several segments: memory is little more than the bytes written, for small and large files.
 func TestSegmentsAreFilled(t *testing.T) {
 	db := inMemory(t, Options{FS: sinkFS{crashfs.New(1)}})
 	mustExec(t, db, `create collection c (body text)`)
@@ -52,7 +52,7 @@ func TestSegmentsAreFilled(t *testing.T) {
 	}
 }
 
-// TestACompactHoldsNoMoreThanItCounts compares what a compact leaves in the heap with what Stats says.
+// TestACompactHoldsNoMoreThanItCounts compares the heap after a compact with the bytes in Stats.
 func TestACompactHoldsNoMoreThanItCounts(t *testing.T) {
 	db := inMemory(t, Options{FS: sinkFS{crashfs.New(1)}})
 	mustExec(t, db, `create collection c (body text)`)
@@ -69,7 +69,7 @@ func TestACompactHoldsNoMoreThanItCounts(t *testing.T) {
 	}
 }
 
-func TestCollectionsAreCounted(t *testing.T) {
+func TestMemoryBytesIncludeCollections(t *testing.T) {
 	const n = 1000
 	for _, fields := range []int{0, 10, 40} {
 		db := inMemory(t, Options{FS: sinkFS{crashfs.New(1)}})

@@ -14,7 +14,8 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// keyed runs statements under a key, a lone one by itself. The answer is the change and what was affected.
+// keyed runs statements under a key, one as a single statement and more as a batch. The answer is the change and the affected
+// rows.
 func keyed(db *DB, key string, texts ...string) (answer string, kept *Kept, err error) {
 	o := &Once{Key: key, Request: sha256.Sum256([]byte(strings.Join(texts, "\n")))}
 	o.Answer = func(results []Result) (int, []byte) {
@@ -68,7 +69,7 @@ func TestAWriteUnderAKeyRunsOnce(t *testing.T) {
 		if seq == before {
 			t.Errorf("%s: the key is no change", name)
 		}
-		mustExec(t, db, `set c {n: n}`) // moves the counter
+		mustExec(t, db, `set c {n: n}`) // advances the change number
 		state := everything(t, db)
 		again, kept, err := keyed(db, key, texts...)
 		if err != nil || kept == nil {
@@ -161,7 +162,7 @@ func TestNoStatementSeesTheKeys(t *testing.T) {
 	}
 }
 
-func TestKeysGoOnceTheirTimeIsOver(t *testing.T) {
+func TestKeysExpire(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	db := inMemory(t, Options{Clock: func() time.Time { return now }, KeyTTL: time.Hour})
 	mustExec(t, db, `create collection c (n int)`)
@@ -200,7 +201,7 @@ func TestKeysGoOnceTheirTimeIsOver(t *testing.T) {
 	wantRows(t, db, `get c count`, `[{"count":11}]`)
 }
 
-// A database that accepts no writes returns what it answered before.
+// A database that refuses writes still returns stored answers.
 func TestAFrozenAndAReadOnlyDatabaseReplay(t *testing.T) {
 	fs := crashfs.New(1)
 	db := inMemory(t, Options{FS: fs})
@@ -238,7 +239,7 @@ func TestAFrozenAndAReadOnlyDatabaseReplay(t *testing.T) {
 	check()
 }
 
-// keyedWork sends n writes under a key each, and returns the answers until the first error.
+// keyedWork sends n writes, each under its own key, and returns the answers up to the first error.
 func keyedWork(db *DB, n int) (answers []string) {
 	for i := range n {
 		texts := []string{fmt.Sprintf(`put c {n: %d}`, i)}
@@ -259,9 +260,9 @@ func keyedWork(db *DB, n int) (answers []string) {
 	return answers
 }
 
-// TestACrashNeverPartsAWriteFromItsKey takes the power, or fails, at operation k for every k, and sends everything
-// again to what opens: what was answered is answered the same, and every document is there exactly once.
-func TestACrashNeverPartsAWriteFromItsKey(t *testing.T) {
+// TestACrashKeepsAWriteAndItsKeyTogether loses power, or fails, at every operation in turn, and sends everything again
+// after a reopening. The answers are the same as before, and every document exists once.
+func TestACrashKeepsAWriteAndItsKeyTogether(t *testing.T) {
 	const writes = 6
 	want := `[`
 	for i := range writes {
@@ -323,9 +324,9 @@ func TestACrashNeverPartsAWriteFromItsKey(t *testing.T) {
 	}
 }
 
-// TestTheSecondWithAKeyWaitsForTheDisk sends a key twice while the first write's sync hangs: neither is answered before it
-// ends, and both fail where it fails.
-func TestTheSecondWithAKeyWaitsForTheDisk(t *testing.T) {
+// TestARepeatedKeyWaitsForTheFirstSync sends a key twice while the sync of the first write blocks: neither is answered before
+// the sync ends, and both fail if it fails.
+func TestARepeatedKeyWaitsForTheFirstSync(t *testing.T) {
 	for name, fault := range map[string]error{"a sync that ends": nil, "a sync that fails": syscall.EIO} {
 		synctest.Test(t, func(t *testing.T) {
 			fs := crashfs.New(1)

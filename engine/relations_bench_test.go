@@ -9,7 +9,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// fill puts rows of `fields` into a collection, a thousand a statement.
+// fill puts rows of `fields` into a collection, a thousand in each statement.
 func fill(b *testing.B, db *DB, collection string, rows int, row func(i int) string) {
 	for at := 0; at < rows; at += 1000 {
 		var text strings.Builder

@@ -16,14 +16,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// searchFields are the indexes that answer with scores; those of the same fields without them answer by a scan, but for
-// match, which there is none for.
+// searchFields are fields with the indexes that return scores. The same fields without an index are scanned, except by match,
+// which needs its index.
 var searchFields = map[string]string{
 	"indexed": `(n int @unique, v vector<3> @hnsw(cosine, m=2, ef_construction=4), h vector<2, f16> @hnsw(cosine, quant=int8, m=2), s sparse<4> @inverted, t text @text(prefix=4, chars), c text collate und @sorted)`,
 	"plain":   `(n int, v vector<3>, h vector<2, f16>, s sparse<4>, t text, c text collate und)`,
 }
 
-// The vectors are few and many of them one-hot, so that they meet.
+// Few distinct vectors, many of them one-hot, so that equal ones occur.
 var (
 	threes  = rapid.SampledFrom([]string{"null", "[1, 0, 0]", "[0, 1, 0]", "[0, 0, 1]", "[0, 0, 0]", "[1, 1, 0]", "[-1, 0.5, 2]", "[2, 0, 0]", "[0.1, 0.2, 0.3]"})
 	twos    = rapid.SampledFrom([]string{"null", "[1, 0]", "[0, 1]", "[0.1, 0.7]", "[-1, -1]", "[0, 0]", "[3, 4]"})
@@ -115,7 +115,7 @@ func TestASearchMatchesTheScan(t *testing.T) {
 	})
 }
 
-// mustHold checks that every built index equals one that is built now.
+// mustHold checks that every built index equals a newly built one.
 func mustHold(tb rapid.TB, db *DB) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()

@@ -21,7 +21,7 @@ func statementStats(t *testing.T, db *DB) []StatementStats {
 	return all
 }
 
-// counted is what is counted of a shape, without its times.
+// counted returns the counts of a shape without its times.
 func counted(t *testing.T, db *DB, shape string) string {
 	t.Helper()
 	for _, s := range statementStats(t, db) {
@@ -86,11 +86,11 @@ func TestStatementsAreCountedByShape(t *testing.T) {
 	}
 	mustExec(t, db, `get c where n > 1`)
 	if got, want := counted(t, db, `get c where n > ?`), "1 calls, 1 rows, 0 errors"; got != want {
-		t.Errorf("counted anew: %s, want %s", got, want)
+		t.Errorf("after the reset: %s, want %s", got, want)
 	}
 }
 
-func TestTheLeastCalledShapesGo(t *testing.T) {
+func TestTheLeastCalledShapesAreDropped(t *testing.T) {
 	db := inMemory(t, Options{})
 	mustExec(t, db, `create collection c (n int)`)
 	const often = `get c where n = 1`

@@ -22,7 +22,7 @@ const file = "/t.fenec"
 
 var always = wal.Policy{Always: true}
 
-// inMemory is a new database on a file system of memory, closed as the test ends.
+// inMemory returns a new database on a file system in memory, closed at the end of the test.
 func inMemory(tb testing.TB, o Options) *DB {
 	tb.Helper()
 	if o.FS == nil {
@@ -82,7 +82,7 @@ func collections(tb rapid.TB, db *DB) []CollectionInfo {
 	return all
 }
 
-// dump is everything a database holds, for comparing two.
+// dump returns the schemas and documents of a database as text.
 func dump(tb rapid.TB, db *DB) string {
 	tb.Helper()
 	out := ""

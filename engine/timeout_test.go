@@ -11,8 +11,8 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// TestATimeoutNamesTheActivity gives statements so many seconds on a clock that goes on by one whenever it is looked
-// at.
+// TestATimeoutNamesTheActivity limits statements to a number of seconds on a clock that advances by one second each time it is
+// read.
 func TestATimeoutNamesTheActivity(t *testing.T) {
 	const rows = 10_000
 	now := time.Unix(0, 0)
@@ -56,7 +56,7 @@ func TestATimeoutNamesTheActivity(t *testing.T) {
 			}
 		})
 	}
-	// The statements that were stopped have left nothing.
+	// The stopped statements have changed nothing.
 	wantRows(t, db, "get c select id where n = 5", `[{"id":6}]`)
 	wantRows(t, db, "get c select max(n)", `[{"max(n)":9999}]`)
 	wantRows(t, db, "get c select id, m where id = 1 lookup d on c", `[{"id":1,"m":0,"d":[{"id":1,"n":0,"c":1,"v":[0,1]}]}]`)
@@ -64,7 +64,7 @@ func TestATimeoutNamesTheActivity(t *testing.T) {
 	mustExec(t, db, "create index on d (n) @unique")
 }
 
-func TestAWriteHasNoMoreTimeForAUniqueIndex(t *testing.T) {
+func TestAWritesTimeoutIncludesBuildingAUniqueIndex(t *testing.T) {
 	now := time.Unix(0, 0)
 	o := Options{FS: crashfs.New(1), Clock: func() time.Time { now = now.Add(time.Second); return now }}
 	db := inMemory(t, o)

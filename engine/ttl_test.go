@@ -15,15 +15,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// mortal is a collection with a ttl of ten seconds on the field due beside the rows it should hold, under a clock that
-// moves as told, back too. A row of the model whose time is over stays in it, to be left out, until another takes its
-// unique value.
+// mortal is a collection with a ttl of ten seconds on the field due, and a model of its rows, with a clock that the test moves
+// forward and back. An expired row stays in the model until another row takes its unique value.
 type mortal struct {
 	fs   *crashfs.FS
 	db   *DB
 	now  int64 // epoch milliseconds
 	name string
-	ttl  bool // the field and its ttl are there
+	ttl  bool // the field and its ttl exist
 	rows map[int]mortalRow
 	next int
 }
@@ -53,7 +52,7 @@ func newMortal(t *rapid.T) *mortal {
 	m.run(t, `create collection c (n int @sorted, u text @unique, due timestamp `+index+`)`)
 	if late {
 		a, b := m.draw(t), m.draw(t)
-		a.u, b.u = "", "" // nothing is gone yet
+		a.u, b.u = "", "" // nothing has expired yet
 		m.put(t, `put`, a, b)
 		m.run(t, `create index on c (due) @ttl(10s)`)
 	}
@@ -69,7 +68,7 @@ func (m *mortal) run(t *rapid.T, text string) {
 
 func (m *mortal) alive(r mortalRow) bool { return !m.ttl || !r.ends || r.due+mortalSpan > m.now }
 
-// draw draws a row whose end is near, so that the instants meet.
+// draw draws a row that expires soon, so that equal times occur.
 func (m *mortal) draw(t *rapid.T) mortalRow {
 	r := mortalRow{n: rapid.IntRange(0, 3).Draw(t, "n"), u: rapid.SampledFrom([]string{"", "", "a", "b", "c"}).Draw(t, "u")}
 	if r.ends = m.ttl && rapid.IntRange(0, 3).Draw(t, "ends") > 0; r.ends {
@@ -92,7 +91,7 @@ func (m *mortal) text(r mortalRow) string {
 	return s + "}"
 }
 
-// put writes rows by a put or an insert, which is refused where the model says so.
+// put writes rows by a put or an insert, which is refused if the model refuses it.
 func (m *mortal) put(t *rapid.T, verb string, rows ...mortalRow) {
 	after, next, taken := maps.Clone(m.rows), m.next, false
 	var texts []string
@@ -111,8 +110,8 @@ func (m *mortal) put(t *rapid.T, verb string, rows ...mortalRow) {
 	m.write(t, verb+" c ["+strings.Join(texts, ", ")+"]", after, ids, next, taken)
 }
 
-// settle applies the rule of unique values to rows of which those of ids were written: of two with one value the one whose
-// time is over is gone for good, the one written first. It reports whether two that are alive hold one.
+// settle applies the rule of unique values after the rows of ids were written: of two rows with one value, the expired one is
+// deleted. It reports whether two live rows hold one value.
 func (m *mortal) settle(rows map[int]mortalRow, ids []int) (taken bool) {
 	for _, id := range ids {
 		for other, o := range rows {
@@ -131,7 +130,7 @@ func (m *mortal) settle(rows map[int]mortalRow, ids []int) (taken bool) {
 	return false
 }
 
-// write runs a statement that writes the rows of ids and after which the rows should be so, unless it is refused.
+// write runs a statement that writes the rows of ids and checks the rows after it, or that it is refused.
 func (m *mortal) write(t *rapid.T, text string, after map[int]mortalRow, ids []int, next int, refused bool) {
 	refused = m.settle(after, ids) || refused
 	_, err := exec(m.db, text)
@@ -143,7 +142,7 @@ func (m *mortal) write(t *rapid.T, text string, after map[int]mortalRow, ids []i
 	}
 }
 
-// set changes the rows alive with n, del deletes the first two of them in the order of n.
+// set changes the live rows with n; del deletes the first two of them by n.
 func (m *mortal) set(t *rapid.T) {
 	r, n := m.draw(t), rapid.IntRange(0, 3).Draw(t, "where")
 	after := maps.Clone(m.rows)
@@ -176,7 +175,7 @@ func (m *mortal) del(t *rapid.T) {
 	m.write(t, `del c order n limit 2`, after, nil, m.next, false)
 }
 
-// living are the rows that are there, in an order and by id.
+// living returns the live rows, in an order and then by id.
 func (m *mortal) living(order func(a, b mortalRow) int) []mortalRow {
 	var out []mortalRow
 	for _, id := range slices.Sorted(maps.Keys(m.rows)) {
@@ -202,7 +201,7 @@ func (m *mortal) dropAndAdd(t *rapid.T) {
 	m.ttl = !m.ttl
 }
 
-// expire deletes what is expired, unless the database takes no writes.
+// expire deletes the expired rows, unless the database refuses writes.
 func (m *mortal) expire(t *rapid.T) {
 	stored := m.db.Stats().Documents
 	frozen := rapid.Bool().Draw(t, "frozen")
@@ -314,9 +313,9 @@ func (m *mortal) same(t *rapid.T) {
 	}
 }
 
-// TestARowIsGoneExactlyAtItsTime moves the clock by milliseconds around the ends of rows, forward and back, and asks for
-// them in every way there is.
-func TestARowIsGoneExactlyAtItsTime(t *testing.T) {
+// TestARowExpiresExactlyAtItsTime moves the clock by milliseconds around the expiry of rows, forward and back, and reads them
+// with every kind of statement.
+func TestARowExpiresExactlyAtItsTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMortal(t)
 		defer func() { m.db.Close() }()

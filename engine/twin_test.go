@@ -48,8 +48,7 @@ func kindOf(path string) string {
 	return ""
 }
 
-// both runs the same statement on each collection: both succeed, or both fail as the same kind, as a block of its own
-// each.
+// both runs the same statement on each collection, each as a block of its own. Both succeed, or both fail with the same kind.
 func (w *twins) both(t *rapid.T, text func(collection string) string) (indexed, plain []byte) {
 	a, errA := exec(w.db, text("indexed"))
 	b, errB := exec(w.db, text("plain"))
@@ -66,7 +65,7 @@ func (w *twins) same(t *rapid.T, query string) {
 	}
 }
 
-// The values are few, so that they meet: equal ones, neighbours, other kinds in a path.
+// Few distinct values, so that equal ones, neighbours and other kinds in a path occur.
 var (
 	ints   = rapid.SampledFrom([]string{"null", "0", "1", "2", "3", "-1", "9007199254740993", "9007199254740992", "9223372036854775807", "-9223372036854775808"})
 	floats = rapid.SampledFrom([]string{"null", "0", "-0.0", "1", "1.5", "2.5", "-1e300", "9007199254740992"})
@@ -135,8 +134,8 @@ func page(t *rapid.T) string {
 	return fmt.Sprintf(" limit %d offset %d", rapid.IntRange(0, 5).Draw(t, "limit"), rapid.IntRange(0, 4).Draw(t, "offset"))
 }
 
-// TestAnIndexMatchesTheScan drives the twins through writes, compacts, reopened files and indexes declared
-// late, and asks both the same.
+// TestAnIndexMatchesTheScan runs the twins through writes, compacts, reopenings and late index declarations, and
+// compares their answers.
 func TestAnIndexMatchesTheScan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newTwins(t)

@@ -14,8 +14,8 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// everything is dump and what no statement shows: the counters, and the indexes, each of which must be what building it
-// anew makes of the documents.
+// everything returns dump and what no statement shows: the counters, and the indexes, each of which must equal a newly built
+// one.
 func everything(tb testing.TB, db *DB) string {
 	tb.Helper()
 	out := dump(tb, db) + fmt.Sprintf("change %d, %d tables handed out\n", db.seq, db.counted)
@@ -27,7 +27,7 @@ func everything(tb testing.TB, db *DB) string {
 	return out
 }
 
-// indexed is a database whose every index is built.
+// indexed returns a database with every index built.
 func indexed(t *testing.T, o Options) *DB {
 	t.Helper()
 	db := inMemory(t, o)
@@ -72,8 +72,8 @@ func TestAnUndoneBlockLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestAFailedSyncTakesBackEveryBlockThatWaitedForIt stages blocks of every kind after one whose sync fails.
-func TestAFailedSyncTakesBackEveryBlockThatWaitedForIt(t *testing.T) {
+// TestAFailedSyncUndoesEveryBlockThatWaitedForIt stages blocks of every kind after one whose sync will fail.
+func TestAFailedSyncUndoesEveryBlockThatWaitedForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := crashfs.New(1)
 		db := indexed(t, Options{FS: fs, Sync: always})
@@ -113,7 +113,7 @@ type panicking struct{ context.Context }
 
 func (panicking) Err() error { panic("asked") }
 
-func TestAWriteThatPanicsIsTakenBackAndLetsOthersWrite(t *testing.T) {
+func TestAWriteThatPanicsIsUndoneAndLetsOthersWrite(t *testing.T) {
 	db := indexed(t, Options{})
 	before := everything(t, db)
 	rows := make([]byte, 0, 1<<16)
@@ -137,7 +137,7 @@ func TestAWriteThatPanicsIsTakenBackAndLetsOthersWrite(t *testing.T) {
 			fn()
 		}()
 		free := make(chan struct{})
-		go func() { // the linker may have it for a moment
+		go func() { // the linker may hold the lock for a moment
 			db.mu.Lock()
 			defer db.mu.Unlock()
 			close(free)

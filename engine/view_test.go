@@ -48,7 +48,7 @@ func TestAViewIsOfOneChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exec("alter collection c rename field n to m") // the query goes on
+	exec("alter collection c rename field n to m") // the query stays valid
 	err = db.View(context.Background(), Everything(), func(v *View) error {
 		res, err := v.Run(one, []doc.Value{doc.IntValue(1)}, nil)
 		if err == nil && (string(res.Body) != `[{"id":1,"m":2}]` || v.Seq != 4) {

@@ -11,7 +11,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// TestABlockIsRefusedByWhatItDoes asks before each block lands, with the effect of the whole block.
+// TestABlockIsRefusedByWhatItDoes records the effects that Options.Refuse is called with, one for each block.
 func TestABlockIsRefusedByWhatItDoes(t *testing.T) {
 	var asked []Effect
 	errFull := errors.New("no more")
@@ -66,7 +66,7 @@ func TestABlockIsRefusedByWhatItDoes(t *testing.T) {
 		}
 	}
 
-	// The server's own rows do not count, and a sweep is asked about like any block.
+	// Rows of internal collections do not count, and a sweep is checked like any block.
 	asked = nil
 	o := &Once{Key: "a", Answer: func([]Result) (int, []byte) { return 200, []byte("{}") }}
 	if _, err := db.Run(t.Context(), Everything(), &Request{Statements: statements1(`put c {n: 7}`), Once: o}); err != nil {

@@ -10,7 +10,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// BenchmarkPutBesideHeldClaims puts documents that no claim waits for, in another collection and in the one the claims watch.
+// BenchmarkPutBesideHeldClaims puts documents that match no claim, in another collection and in the one that the claims watch.
 func BenchmarkPutBesideHeldClaims(b *testing.B) {
 	for _, held := range []struct{ queues, of int }{{0, 0}, {1, 1000}, {1000, 1}} {
 		for _, put := range []string{`put other {state: "new", run_at: now()}`, `put jobs {state: "new", run_at: now()}`} {

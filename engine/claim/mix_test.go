@@ -15,15 +15,15 @@ import (
 	"fenec/engine/doc"
 )
 
-// held is a claim run the way a node runs it: it tries, joins its queue, and retries each time it becomes active until it
-// has written or its wait is over.
+// held is a claim run as a node runs it: it tries, joins its queue, and retries each time it becomes active until it has written
+// or its wait ends.
 type held struct {
 	sts  []engine.Statement
 	wait time.Duration
 
 	mu   sync.Mutex
 	got  string // the results, once it wrote
-	done bool   // it left
+	done bool   // it has left the queue
 }
 
 func (h *held) try(r *fixture) error {
@@ -115,8 +115,8 @@ func (r *fixture) wantHeld(what string, h *held) {
 
 const ready = `set jobs {state: "taken"} where state = "ready" `
 
-// TestAClaimIsNotHeldUpByOneThatWaitsForMore holds two claims, of which the first waits for rows that never come.
-func TestAClaimIsNotHeldUpByOneThatWaitsForMore(t *testing.T) {
+// TestAClaimIsNotBlockedByOneThatRequiresMoreRows holds two claims. The first requires rows that are never put.
+func TestAClaimIsNotBlockedByOneThatRequiresMoreRows(t *testing.T) {
 	for says, tc := range map[string]struct{ first, second engine.Statement }{
 		"of two and one":               {one(ready + "limit 2 require 2 returning name"), one(ready + "limit 1 require 1 returning name")},
 		"of two and of any":            {one(ready + "require 2 returning name"), one(ready + "limit 1 returning name")},
@@ -173,7 +173,7 @@ func TestAClaimThatFindsSomethingWritesBeforeTheQueue(t *testing.T) {
 	})
 }
 
-func TestRowsThatComeDueLaterWakeAClaimThatCounts(t *testing.T) {
+func TestRowsDueLaterWakeAClaimThatCounts(t *testing.T) {
 	const due = `set jobs {state: "taken"} where state = "ready" and run_at <= now() require 2 returning name`
 	withFixture(t, func(r *fixture) {
 		h := r.start(time.Hour, one(due))
@@ -186,7 +186,7 @@ func TestRowsThatComeDueLaterWakeAClaimThatCounts(t *testing.T) {
 	})
 }
 
-func TestARowThatIsOverWakesAClaimThatCounts(t *testing.T) {
+func TestAnExpiredRowWakesAClaimThatCounts(t *testing.T) {
 	withFixture(t, func(r *fixture) {
 		r.exec("create collection seats (n int, till timestamp @ttl(1s))")
 		h := r.start(time.Hour, one("del seats require 1 returning n"))
@@ -204,7 +204,7 @@ func TestARowThatIsOverWakesAClaimThatCounts(t *testing.T) {
 	})
 }
 
-func TestALargeBlockOfRowsForLaterWakesAClaimThen(t *testing.T) {
+func TestALargeBlockOfRowsDueLaterWakesAClaimWhenTheyAreDue(t *testing.T) {
 	withFixture(t, func(r *fixture) {
 		h := r.start(time.Hour, one(take))
 		row := fmt.Sprintf(`{name: "a", state: "ready", run_at: now() + %d}`, time.Minute.Milliseconds())
@@ -325,13 +325,13 @@ func TestNoMixOfClaimsLeavesOneHeldThatWouldWrite(t *testing.T) {
 	}
 }
 
-// wishing is a claim and what it wants.
+// wishing is a claim and the rows it requires.
 type wishing struct {
 	wish
 	*held
 }
 
-// judge checks the claims, in the order in which they joined, against what they want and returns those still held.
+// judge checks the claims, in the order in which they joined, against the rows they require, and returns those still held.
 func (r *fixture) judge(all []*wishing) (still []*wishing) {
 	r.t.Helper()
 	waiting := map[string]bool{} // by statement and parameters

@@ -16,7 +16,7 @@ import (
 
 const take = `set jobs {state: "taken"} where state = "ready" and run_at <= now() order by run_at limit 1 returning name`
 
-// fixture is queues and their database, in a bubble whose time moves only while every goroutine waits.
+// fixture is the queues of a database, in a bubble whose time advances only while every goroutine waits.
 type fixture struct {
 	t      *testing.T
 	db     *engine.DB
@@ -24,7 +24,7 @@ type fixture struct {
 	over   chan struct{} // closed at the end of the test, to release the claims still held
 }
 
-// claimed is a request of one statement that is to write something.
+// claimed returns a request of one statement that must write something.
 func claimed(text string) *engine.Request {
 	return &engine.Request{Statements: []engine.Statement{{Text: text}}, Claim: true}
 }
@@ -122,7 +122,7 @@ func TestWaitersTryInQueueOrder(t *testing.T) {
 	})
 }
 
-func TestOneInTheMiddleLeaves(t *testing.T) {
+func TestAWaiterInTheMiddleLeaves(t *testing.T) {
 	withFixture(t, func(r *fixture) {
 		waiters := []*Waiter{r.join(take), r.join(take), r.join(take), r.join(take)}
 		r.retry(waiters[0], take)
@@ -138,7 +138,7 @@ func TestOneInTheMiddleLeaves(t *testing.T) {
 	})
 }
 
-func TestWhatHappensDuringATryIsTriedFor(t *testing.T) {
+func TestAWakeDuringATryCausesAnotherTry(t *testing.T) {
 	withFixture(t, func(r *fixture) {
 		w := r.join(take)
 		<-w.Ready()
@@ -235,7 +235,7 @@ func TestUnrelatedWritesWakeNoClaim(t *testing.T) {
 	})
 }
 
-func TestALargeBlockWakesUntested(t *testing.T) {
+func TestALargeBlockWakesClaimsWithoutTests(t *testing.T) {
 	withFixture(t, func(r *fixture) {
 		w := r.join(take)
 		r.retry(w, take)
@@ -248,7 +248,7 @@ func TestALargeBlockWakesUntested(t *testing.T) {
 	})
 }
 
-func TestClaimsAreFoundByTheValueTheyWant(t *testing.T) {
+func TestClaimsAreFoundByTheValueTheyRequire(t *testing.T) {
 	withFixture(t, func(r *fixture) {
 		join := func(text string, params ...doc.Value) *Waiter {
 			t.Helper()
@@ -279,7 +279,7 @@ func TestClaimsAreFoundByTheValueTheyWant(t *testing.T) {
 		r.wantReady("a claim that wants 2", two, true)
 		r.nothing(two)
 		r.nothing(either)
-		// The name now belongs to another field, so the claims look for another value.
+		// The name now belongs to another field, so the claims require another value.
 		r.exec("alter collection jobs drop field queue")
 		r.exec("alter collection jobs add field queue text")
 		for _, w := range []*Waiter{one, null, either, two} {
@@ -294,7 +294,7 @@ func TestClaimsAreFoundByTheValueTheyWant(t *testing.T) {
 	})
 }
 
-// nothing runs w, which must be active, and finds nothing.
+// nothing runs w, which must be active, with a try that finds nothing.
 func (r *fixture) nothing(w *Waiter) {
 	r.t.Helper()
 	<-w.Ready()

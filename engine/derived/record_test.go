@@ -157,8 +157,8 @@ func FuzzGraphRecord(f *testing.F) {
 	})
 }
 
-// TestAPartOfAGraphIsNoGraph has the parts of graphs come in as an interrupted save leaves them.
-func TestAPartOfAGraphIsNoGraph(t *testing.T) {
+// TestAPartOfAGraphIsIgnored has the parts of graphs come in as an interrupted save leaves them.
+func TestAPartOfAGraphIsIgnored(t *testing.T) {
 	name := func(seq uint64) graphName { return graphName{seq: seq, parts: 3} }
 	for _, c := range []struct {
 		parts string // of graph a and of the later graph b
@@ -188,7 +188,7 @@ func TestAPartOfAGraphIsNoGraph(t *testing.T) {
 	}
 }
 
-func TestAGraphInPartsIsTheWhole(t *testing.T) {
+func TestAGraphSavedInPartsIsLoadedWhole(t *testing.T) {
 	b := make([]byte, 2*graphPart+100)
 	for i := range b {
 		b[i] = byte(i * i >> 8)

@@ -8,11 +8,11 @@ import (
 	"fenec/engine"
 )
 
-// The race detector has a sync.Pool forget at random.
+// The race detector makes sync.Pool drop items at random.
 func TestAPutAllocatesNoMoreWithAFeed(t *testing.T) {
 	put := func(feed engine.Feed) float64 {
 		p := newPutter(t, t.TempDir()+"/t.fenec", feed)
-		p.put(t, 5000) // the statement is cached, and a segment begun
+		p.put(t, 5000) // caches the statement and begins a segment
 		return testing.AllocsPerRun(1000, func() { p.put(t, 1) })
 	}
 	if without, with := put(nil), put(New(DefaultKeep)); with > without {

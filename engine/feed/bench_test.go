@@ -11,7 +11,7 @@ import (
 	"fenec/engine/doc"
 )
 
-// putter is a database that documents of 200 bytes are put into.
+// putter is a database and the text of the documents of 200 bytes that are put into it.
 type putter struct {
 	db   *engine.DB
 	text doc.Value

@@ -11,8 +11,8 @@ import (
 	"fenec/engine/wal"
 )
 
-// TestReadersFollowDuringWritesAndRewrites has readers follow from the beginning while writers write and the file is
-// rewritten: each reader sees every change once, in order.
+// TestReadersFollowDuringWritesAndRewrites runs readers from the first change while writers write and the file is rewritten.
+// Each reader sees every change once, in order.
 func TestReadersFollowDuringWritesAndRewrites(t *testing.T) {
 	const writers, each = 4, 150
 	f := fresh(t, DefaultKeep, engine.Options{Sync: wal.Policy{Always: true}})

@@ -66,7 +66,7 @@ func TestTheFeedHoldsWhatTheFileHolds(t *testing.T) {
 	}
 }
 
-func TestWhatNoSyncCoversIsNotHandedOut(t *testing.T) {
+func TestUnsyncedBlocksAreNotDurable(t *testing.T) {
 	for name, policy := range map[string]wal.Policy{"an interval": {Every: time.Hour}, "off": {}} {
 		t.Run(name, func(t *testing.T) {
 			f := fresh(t, DefaultKeep, engine.Options{Sync: policy})
@@ -92,7 +92,7 @@ func TestWhatNoSyncCoversIsNotHandedOut(t *testing.T) {
 			}
 			want := uint64(6)
 			if policy.Every == 0 {
-				want = 7 // nothing else would sync
+				want = 7 // nothing else syncs, so Cover does
 			}
 			if f.End(Durable) != want {
 				t.Errorf("a reader's wish left the end at %d, want %d", f.End(Durable), want)
@@ -151,7 +151,7 @@ func TestCopiesAreBounded(t *testing.T) {
 }
 
 // Blocks land while a new file is written, so the change of its image may be within a span.
-func TestARewriteBesideWrites(t *testing.T) {
+func TestARewriteDuringWrites(t *testing.T) {
 	f := fresh(t, DefaultKeep, engine.Options{Sync: wal.Policy{Every: time.Hour}})
 	f.exec("create collection c (n int)")
 	for n := range 8 {
@@ -206,7 +206,7 @@ func TestARewriteBesideWrites(t *testing.T) {
 
 // The log has other records than blocks, which take tickets too: the number of blocks that a sync covers does not
 // follow from the ticket alone.
-func TestTicketsOfOtherRecords(t *testing.T) {
+func TestTicketsOfRecordsThatAreNoBlocks(t *testing.T) {
 	from := fresh(t, DefaultKeep, engine.Options{})
 	from.exec("create collection c (n int)")
 	for range 5 {
@@ -233,7 +233,7 @@ func TestTicketsOfOtherRecords(t *testing.T) {
 	}
 }
 
-// A segment that grows moves, and pointers to its old place would keep that alive.
+// A segment that grows moves, and pointers to the old memory would keep it alive.
 func TestSpansPointToOneMemory(t *testing.T) {
 	f := fresh(t, DefaultKeep, engine.Options{})
 	f.exec("create collection c (s text)")

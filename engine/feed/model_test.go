@@ -17,10 +17,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTheFeedIsTheHistory checks the feed against a list of all changes over random histories of writes, compacts,
-// syncs, failing disks, restarts and power loss. Whatever is read, from any cursor and in pages of any size, is that
-// part of the list, in order, without a gap, in whole blocks; what was returned as durable is there after a crash.
-func TestTheFeedIsTheHistory(t *testing.T) {
+// TestTheFeedMatchesTheModel checks the feed against a list of all changes over random histories of writes, compacts,
+// syncs, failing disks, restarts and power loss. A read from any cursor, in pages of any size, returns that part of the
+// list, in order, without a gap, in whole blocks. A change that was returned as durable survives a crash.
+func TestTheFeedMatchesTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{t: t, fs: crashfs.New(rapid.Uint64().Draw(t, "seed")), state: state{collections: map[string]*modelled{}}}
 		m.policy = rapid.SampledFrom([]wal.Policy{{}, {Every: time.Hour}, {Always: true}}).Draw(t, "policy")
@@ -60,10 +60,10 @@ type model struct {
 	first   uint64           // cursors from here on must be served: the file or the copies have the changes after it
 	failed  bool             // the disk has failed
 	wrote   bool             // since the file was opened
-	perhaps *state           // what is there if a failed write reached the disk all the same
+	perhaps *state           // the content if a failed write did reach the disk
 }
 
-// state is what a database holds, and the line of each change that led to it.
+// state is the content of a database, and the line of each change that led to it.
 type state struct {
 	all         []string
 	collections map[string]*modelled
@@ -210,7 +210,7 @@ func (m *model) sync(t *rapid.T) {
 }
 
 func (m *model) restart(t *rapid.T) {
-	if m.failed { // no later sync is known to cover what a failed one left unsynced
+	if m.failed { // a later sync may not cover what a failed one left unsynced
 		m.crash(t)
 		return
 	}
@@ -220,7 +220,7 @@ func (m *model) restart(t *rapid.T) {
 	m.reopen(t)
 }
 
-// kill ends only the process: what it wrote and did not sync is in the file, and may yet be lost.
+// kill ends only the process: what it wrote without a sync is in the file, and a power loss may still take it.
 func (m *model) kill(t *rapid.T) {
 	if m.failed || m.policy.Every > 0 { // the log's goroutine would go on
 		m.restart(t)
@@ -236,7 +236,7 @@ func (m *model) crash(t *rapid.T) {
 	m.reopen(t)
 }
 
-// reopen opens what is on the disk and updates the model to it.
+// reopen opens the file and updates the model to its content.
 func (m *model) reopen(t *rapid.T) {
 	perhaps := m.perhaps
 	m.open(engine.Open)

@@ -26,9 +26,9 @@ func landings(f *followed) (all []engine.Landed) {
 	return all
 }
 
-// TestABlockThatLandsWhileTheFeedCopiesCostsNoHistory has a block land right after the image of a rewrite, in the span
-// that the feed is about to copy.
-func TestABlockThatLandsWhileTheFeedCopiesCostsNoHistory(t *testing.T) {
+// TestABlockThatLandsWhileTheFeedCopiesLosesNoChanges lands a block right after the image of a rewrite, in the span that the
+// feed is about to copy.
+func TestABlockThatLandsWhileTheFeedCopiesLosesNoChanges(t *testing.T) {
 	from := fresh(t, DefaultKeep, engine.Options{})
 	from.exec("create collection c (s text)")
 	text := strings.Repeat("x", 500)

@@ -10,7 +10,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// ends is the end of the feed in each reach.
+// ends returns the end of the feed in each reach.
 func (f *followed) ends() string {
 	return fmt.Sprintf("landed %d, settled %d, durable %d", f.End(Landed), f.End(Settled), f.End(Durable))
 }
@@ -61,7 +61,7 @@ func TestABlockIsSettledWhenItsWriteIsAcknowledged(t *testing.T) {
 			if _, err := f.Exec(t.Context(), engine.Everything(), engine.Statement{Text: "put c {n: 2}"}, nil); err == nil {
 				t.Error("a put that failed is acknowledged")
 			}
-			<-moved // notified that it will not come
+			<-moved // closed although the block was undone
 			if f.ends() != c.after {
 				t.Errorf("after a put that failed the feed has %s, before it %s", f.ends(), c.after)
 			}
@@ -69,9 +69,9 @@ func TestABlockIsSettledWhenItsWriteIsAcknowledged(t *testing.T) {
 	}
 }
 
-// TestWhatAKilledProcessLeftIsReadAsFarAsItIsKnownToBeOnDisk reads the file of a killed process. A database open
-// for writing has it on disk once it is opened; one open for reading returns only what its records say was on disk.
-func TestWhatAKilledProcessLeftIsReadAsFarAsItIsKnownToBeOnDisk(t *testing.T) {
+// TestOfAKilledProcessOnlyBlocksKnownToBeOnDiskAreDurable reads the file of a killed process. Opening it for
+// writing syncs it; opened for reading only, the durable blocks are those that the records report as on disk.
+func TestOfAKilledProcessOnlyBlocksKnownToBeOnDiskAreDurable(t *testing.T) {
 	fs := crashfs.New(1)
 	killed := fresh(t, DefaultKeep, engine.Options{FS: fs})
 	killed.exec("create collection c (n int)")
@@ -79,7 +79,7 @@ func TestWhatAKilledProcessLeftIsReadAsFarAsItIsKnownToBeOnDisk(t *testing.T) {
 	if err := killed.Cover(); err != nil {
 		t.Fatal(err)
 	}
-	killed.exec("put c {n: 2}") // says that the two before it are on disk
+	killed.exec("put c {n: 2}") // its record reports the two before it as on disk
 	killed.exec("put c {n: 3}")
 	reader := reopen(t, DefaultKeep, engine.Options{FS: fs, ReadOnly: true})
 	if err := reader.Cover(); err != nil {

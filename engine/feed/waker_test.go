@@ -24,7 +24,7 @@ func TestAWakerIsWokenOncePerWait(t *testing.T) {
 		}
 	}
 	for i := range wakers {
-		for range 2 { // waiting twice is waiting once
+		for range 2 { // a second wait of one waiter has no effect
 			if !f.Await(&wakers[i], 0) {
 				t.Error("there is something behind change 0")
 			}

@@ -137,7 +137,7 @@ func handedOut(t *testing.T, tenant string) (all []int) {
 // TestASyncThatFailedOnARealVolume has a volume run full under a node, whose sync in the background fails; there is room
 // again, and the tenant is closed as idle or the node killed, written to again and read from the device. What was handed
 // out as on disk is there, and what was written since. The same on a file system in memory, at every sync and in every
-// order, is engine/wal's TestASyncThatFailedIsNotTakenForAGoodOneLater and engine's TestAPositionNamesOneStateForEver.
+// order, is engine/wal's TestASyncThatFailedIsNotTakenForAGoodOneLater and engine's TestAPositionNeverNamesTwoStates.
 func TestASyncThatFailedOnARealVolume(t *testing.T) {
 	t.Parallel()
 	for _, sync := range []string{"250", "always"} {
