@@ -18,6 +18,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -122,9 +123,13 @@ func TestAStatementThatIsStoppedSaysWhatItWasDoing(t *testing.T) {
 	row := `{"s": "` + strings.Repeat("é", 200) + `"}`
 	r.want(201, "POST", "/t/acme/c", "["+strings.Repeat(row+",", 19_999)+row+"]")
 	r.stop()
-	r = start(t, Config{Dir: r.config.Dir, StatementTimeout: 10 * time.Millisecond})
-	// To begin takes no such time, to fold so many texts several times far more.
-	got := r.want(503, "POST", "/t/acme/query", `{"query": "get c where lower(upper(lower(upper(lower(s))))) = 'b'"}`)
+	var ticks, step atomic.Int64
+	r = start(t, Config{Dir: r.config.Dir, StatementTimeout: 10 * time.Millisecond, Clock: func() time.Time {
+		return time.UnixMilli(1_700_000_000_000 + ticks.Add(step.Load()))
+	}})
+	r.want(200, "GET", "/t/acme/c?count", "")
+	step.Store(3) // milliseconds a look at the clock: one as the statement begins, and one for every few thousand rows
+	got := r.want(503, "POST", "/t/acme/query", `{"query": "get c where lower(s) = 'b'"}`)
 	want := regexp.MustCompile(`^{"error":"the statement ran out of time after 10ms: it was scanning c, [0-9]+ [0-9]+ of 20 000 rows tested","retry_after":1}$`)
 	if !want.MatchString(strings.TrimSpace(got.body)) {
 		t.Error(got.body)
