@@ -119,8 +119,11 @@ func (c *call) execClaim(st engine.Statement, answer func(*call, *engine.Result)
 	if waits == nil { // it reads
 		return c.sure(run)(false)
 	}
-	if kept, err := db.RanBefore(c.request.Context(), c.scope, o); kept != nil || err != nil {
-		return replay(kept), err
+	switch kept, err := db.RanBefore(c.request.Context(), c.scope, o); {
+	case err != nil:
+		return http1.Answer{}, err
+	case kept != nil:
+		return replay(kept), nil
 	}
 	return c.claim(waits, run)
 }
@@ -152,8 +155,11 @@ func (c *call) execBatchClaim(statements []engine.Statement) (a http1.Answer, co
 		a, err = c.sure(run)(false)
 		return a, 0, at, err
 	}
-	if kept, err := db.RanBefore(c.request.Context(), c.scope, o); kept != nil || err != nil {
-		return replay(kept), 0, -1, err
+	switch kept, err := db.RanBefore(c.request.Context(), c.scope, o); {
+	case err != nil:
+		return http1.Answer{}, 0, -1, err
+	case kept != nil:
+		return replay(kept), 0, -1, nil
 	}
 	a, err = c.claim(waits, run)
 	return a, 0, at, err

@@ -388,3 +388,15 @@ func TestClaimsAreBounded(t *testing.T) {
 	r.answered(two)
 	r.rest(0)
 }
+
+// A claim under a key that cannot be used is refused like any other write.
+func TestAClaimUnderAKeyOfAnotherRequestIsRefused(t *testing.T) {
+	r := start(t, Config{})
+	r.fill("x", 1)
+	for path, line := range map[string]string{"query": `{"query": "set c {n: %d}"}`, "batch": `{"query": "set c {n: %d}"}`} {
+		key := "key of " + path
+		r.want(200, "POST", "/t/x/"+path, fmt.Sprintf(line, 1), "Idempotency-Key", key, "Fenec-Wait", "1")
+		r.want(422, "POST", "/t/x/"+path, fmt.Sprintf(line, 2), "Idempotency-Key", key, "Fenec-Wait", "1")
+		r.want(400, "POST", "/t/x/"+path, fmt.Sprintf(line, 2), "Idempotency-Key", "\xff", "Fenec-Wait", "1")
+	}
+}
