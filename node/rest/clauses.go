@@ -82,19 +82,26 @@ var (
 	dot       = []byte(".")
 )
 
-func (s *Statement) readKey(key, value []byte, assigned bool, allowed keys) error {
-	var which keys
-	switch string(key) {
+// keyOfRows returns the key that says which rows a statement or a lookup returns, 0 for any other name.
+func keyOfRows(name []byte) keys {
+	switch string(name) {
 	case "select":
-		which = keySelect
+		return keySelect
 	case "order":
-		which = keyOrder
+		return keyOrder
 	case "limit":
-		which = keyLimit
+		return keyLimit
 	case "offset":
-		which = keyOffset
+		return keyOffset
 	case "where":
-		which = keyWhere
+		return keyWhere
+	}
+	return 0
+}
+
+func (s *Statement) readKey(key, value []byte, assigned bool, allowed keys) error {
+	which := keyOfRows(key)
+	switch string(key) {
 	case "count":
 		switch string(value) {
 		case "", "true", "false":

@@ -78,7 +78,7 @@ func (s *Statement) level(name []byte) *level {
 func (s *Statement) readLevelKey(l *level, key, value []byte, assigned bool) error {
 	s.clauses, l.clauses = l.clauses, s.clauses
 	defer func() { s.clauses, l.clauses = l.clauses, s.clauses }()
-	var which keys
+	which := keyOfRows(key)
 	switch string(key) {
 	case "on":
 		which = keyOn
@@ -88,16 +88,6 @@ func (s *Statement) readLevelKey(l *level, key, value []byte, assigned bool) err
 		l.parent = value
 	case "required":
 		which, assigned = keyRequired, true
-	case "select":
-		which = keySelect
-	case "order":
-		which = keyOrder
-	case "limit":
-		which = keyLimit
-	case "offset":
-		which = keyOffset
-	case "where":
-		which = keyWhere
 	}
 	if !assigned {
 		return fail.New(fail.Invalid, "\"%s.%s\" has no value: expected %s.%s=...", clipped(l.name), clipped(key), clipped(l.name), clipped(key))
