@@ -235,15 +235,16 @@ func TestAnImageReplacesAFileWholeOrNotAtAll(t *testing.T) {
 		if !failed {
 			db.Close()
 		}
-		fs = fs.Crash()
-		db, reopened := Open(file, Options{FS: fs, Follower: true})
-		if reopened != nil {
-			t.Fatalf("operation %d failed with %v, and then no file can be opened: %v", k, err, reopened)
-		}
-		got := string(mustExec(t, db, `get c`).Body)
-		db.Close()
-		if got != `[{"id":1,"n":2}]` && (!failed || got != `[{"id":1,"n":1}]`) {
-			t.Errorf("operation %d failed: %v, and the file holds %s", k, failed, got)
+		for what, fs := range map[string]*crashfs.FS{"the process": fs, "the power": fs.Crash()} {
+			db, err := Open(file, Options{FS: fs, Follower: true})
+			if err != nil {
+				t.Fatalf("operation %d failed (%v) and then %s: no file can be opened: %v", k, failed, what, err)
+			}
+			got := string(mustExec(t, db, `get c`).Body)
+			db.Close()
+			if got != `[{"id":1,"n":2}]` && (!failed || got != `[{"id":1,"n":1}]`) {
+				t.Errorf("operation %d failed (%v) and then %s: the file holds %s", k, failed, what, got)
+			}
 		}
 		if done {
 			return

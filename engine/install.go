@@ -92,7 +92,7 @@ func (i *ReceivedImage) Discard() {
 // path has the file that was there or the image, or, if none was there, none.
 func (i *ReceivedImage) Install() (*DB, error) {
 	db, file := i.r.db, i.file
-	_, missing := db.opts.FS.Stat(i.path)
+	_, found := db.opts.FS.Stat(i.path)
 	if err := db.opts.FS.Rename(i.side, i.path); err != nil {
 		i.Discard()
 		return nil, storageError("installing the image", err)
@@ -100,7 +100,7 @@ func (i *ReceivedImage) Install() (*DB, error) {
 	i.file = nil
 	if err := db.opts.FS.SyncDir(filepath.Dir(i.path)); err != nil {
 		file.Close()
-		if missing != nil {
+		if errors.Is(found, fs.ErrNotExist) {
 			db.opts.FS.Remove(i.path) // the rename may not be durable, so the file must not be found under its name
 		}
 		return nil, storageError("installing the image", err)
