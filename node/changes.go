@@ -54,7 +54,7 @@ func (c *call) changes() http1.Answer {
 func (c *call) onePage(q *changesQuery) (http1.Answer, error) {
 	p := page{
 		feed: c.tenant.Feed, scope: c.scope, next: q.since, body: c.request.Scratch(), limit: q.limit, names: c.tenant.Feed.Names(),
-		account: &c.account,
+		account: &c.memory.account,
 	}
 	p.roof = cap(p.body)
 	if err := c.fill(&p, q.wait); err != nil {
@@ -93,7 +93,7 @@ func (c *call) answerCursor(err error) http1.Answer {
 
 func (c *call) readChangesQuery(q *changesQuery) error {
 	var given [4]bool
-	err := c.EachKey(c.request.Query, func(key, value []byte, _ bool) error {
+	err := c.statement.EachKey(c.request.Query, func(key, value []byte, _ bool) error {
 		which, err := q.read(string(key), value)
 		if err == nil && given[which] {
 			err = fail.New(fail.Invalid, "%s is given twice", key)
@@ -156,13 +156,13 @@ func (c *call) findCursor(q *changesQuery) error {
 // checkCursor returns an error if a cursor cannot be served. If the request names a history and no position to wait for, the
 // cursor belongs to that history.
 func (c *call) checkCursor(since uint64) error {
-	if c.history != nil && !c.named {
-		switch relation, err := c.tenant.DB.Relation(since, c.history); {
+	if c.asked.history != nil && !c.asked.named {
+		switch relation, err := c.tenant.DB.Relation(since, c.asked.history); {
 		case err != nil:
 			return err
 		case relation == engine.Diverged:
 			_, history := c.tenant.DB.Position()
-			return fail.New(fail.Conflict, "change %d of history %s is not a change of this copy, whose history is %s", since, c.history, history)
+			return fail.New(fail.Conflict, "change %d of history %s is not a change of this copy, whose history is %s", since, c.asked.history, history)
 		}
 	}
 	return c.tenant.Feed.Check(since)

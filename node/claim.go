@@ -15,7 +15,7 @@ import (
 const maxClaims = 16384
 
 // mayWait reports whether the request waits if it would write nothing.
-func (c *call) mayWait() bool { return c.waits && !c.named && c.wait > 0 }
+func (c *call) mayWait() bool { return c.asked.waits && !c.asked.named && c.asked.wait > 0 }
 
 // claimant is the context of a claim. Its Err checks the client's connection at that moment. The engine calls it right before
 // a claim's block lands, so a claim takes nothing for a client that has disconnected.
@@ -57,7 +57,7 @@ func (c *call) claim(waits *engine.Claim, run attempt) (http1.Answer, error) {
 	defer c.node.claims.Add(-1)
 	w := c.tenant.Claims.Join(waits)
 	defer w.Leave()
-	timer := time.NewTimer(c.wait)
+	timer := time.NewTimer(c.asked.wait)
 	defer timer.Stop()
 	for {
 		switch c.pause(w.Ready(), timer) {
@@ -97,7 +97,7 @@ func (c *call) lastRun(run attempt) (http1.Answer, error) {
 
 // execClaim is exec of a statement that may be held.
 func (c *call) execClaim(st engine.Statement, answer func(*call, *engine.Result) http1.Answer) (http1.Answer, error) {
-	db, ctx := c.tenant.DB, claimant{c.context(), c.request}
+	db, ctx := c.tenant.DB, claimant{c.memory.context(), c.request}
 	waits, _, err := db.Claim(c.scope, []engine.Statement{st})
 	if err != nil {
 		return http1.Answer{}, err
@@ -130,7 +130,7 @@ func (c *call) execClaim(st engine.Statement, answer func(*call, *engine.Result)
 
 // execBatchClaim is execBatch of statements that may be held.
 func (c *call) execBatchClaim(statements []engine.Statement) (a http1.Answer, completed, at int, err error) {
-	db, ctx := c.tenant.DB, claimant{c.context(), c.request}
+	db, ctx := c.tenant.DB, claimant{c.memory.context(), c.request}
 	waits, at, err := db.Claim(c.scope, statements)
 	if err != nil {
 		return http1.Answer{}, 0, at, err

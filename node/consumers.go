@@ -53,7 +53,7 @@ func (c *call) consumer() http1.Answer {
 		a, err = c.commitConsumer()
 	} else {
 		a, err = c.writeConsumer(func(o *engine.Once) (engine.Result, *engine.Kept, error) {
-			return c.tenant.DB.DeleteConsumer(c.scope, o, string(c.Name))
+			return c.tenant.DB.DeleteConsumer(c.scope, o, string(c.statement.Name))
 		}, func(res *engine.Result) http1.Answer {
 			return http1.Answer{Status: 204, Headers: positionHeaders(res.Seq, res.History)[1:]}
 		})
@@ -66,7 +66,7 @@ func (c *call) consumer() http1.Answer {
 
 // commitConsumer creates a consumer or moves its cursor. Without a cursor an existing one is not moved.
 func (c *call) commitConsumer() (http1.Answer, error) {
-	one := engine.Consumer{Name: string(c.Name)}
+	one := engine.Consumer{Name: string(c.statement.Name)}
 	since, given, err := c.readCursor()
 	switch {
 	case err != nil:

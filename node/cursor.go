@@ -33,8 +33,8 @@ func (c *call) readLastEvent() (err error) {
 	if text := c.request.Get("Last-Event-ID"); len(text) > 0 {
 		c.cursor, err = parseCursor("Last-Event-ID", text)
 	}
-	if c.cursor.given && len(c.cursor.history) == 0 && !c.named {
-		c.cursor.history = c.history
+	if c.cursor.given && len(c.cursor.history) == 0 && !c.asked.named {
+		c.cursor.history = c.asked.history
 	}
 	return err
 }

@@ -37,21 +37,29 @@ func (c *call) openStream() (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{node: c.node, tenant: c.tenant, feed: c.tenant.Feed, scope: c.scope, shape: shape, request: c.request.ID}
-	s.account, s.room.budget = c.node.newAccount(), c.node.budget.answers
-	s.ctx = &engine.Accounted{Context: c.request.Context(), Account: &s.account}
+	s := &stream{
+		node: c.node, tenant: c.tenant, feed: c.tenant.Feed, scope: c.scope, shape: shape, request: c.request.ID,
+		memory: c.node.newMemory(c.request),
+	}
+	s.ctx = s.memory.context()
 	if err := s.open(); err != nil {
 		return nil, err
 	}
+	begun := false
+	defer func() {
+		if !begun {
+			s.close()
+		}
+	}()
 	resumes, err := c.mayResume()
-	if err == nil {
-		err = c.node.inRoom(&s.account, c.done, func() error { return s.begin(c.cursor.seq, resumes) })
-		s.keep(s.event)
-	}
 	if err != nil {
-		s.close()
 		return nil, err
 	}
+	if err := s.memory.run(func() error { return s.begin(c.cursor.seq, resumes) }); err != nil {
+		return nil, err
+	}
+	s.memory.keep(int64(cap(s.first)))
+	begun = true
 	return s, nil
 }
 
@@ -81,8 +89,6 @@ func (s *stream) open() error {
 
 // close undoes open.
 func (s *stream) close() {
-	s.releaseEvent()
-	s.account.Settle(0)
 	streamsOf(s.tenant).unshare(s.shape)
 	s.node.tenants.Release(s.tenant)
 	s.node.streaming.Add(-1)
@@ -95,10 +101,13 @@ func (s *stream) begin(since uint64, resumes bool) error {
 		s.seq, s.history = v.Seq, v.History
 		s.collection = s.feed.Collection(s.scope, s.shape.collection, v.Seq)
 		if resumes && s.canFollow(v, since) {
-			s.seq, s.history, s.event = since, v.HistoryAt(since), nil
-			return s.shape.in(v, &s.account).check()
+			s.seq, s.history, s.first = since, v.HistoryAt(since), nil
+			return s.shape.in(v, &s.memory.account).check()
 		}
-		return s.seed(v)
+		var seed advance
+		err := s.seed(v, &seed)
+		s.first = seed.event
+		return err
 	})
 }
 

@@ -58,7 +58,7 @@ func (c *call) exec(st engine.Statement, answer func(*call, *engine.Result) http
 }
 
 func (c *call) run(st engine.Statement, answer func(*call, *engine.Result) http1.Answer) (http1.Answer, error) {
-	ctx, scratch := c.context(), c.request.Scratch()
+	ctx, scratch := c.memory.context(), c.request.Scratch()
 	if c.mayWait() {
 		return c.execClaim(st, answer)
 	}
@@ -102,7 +102,7 @@ func (c *call) execBatch(statements []engine.Statement) (a http1.Answer, complet
 }
 
 func (c *call) runBatch(statements []engine.Statement) (a http1.Answer, completed, at int, err error) {
-	ctx := c.context()
+	ctx := c.memory.context()
 	if c.mayWait() {
 		return c.execBatchClaim(statements)
 	}

@@ -15,7 +15,7 @@ import (
 
 // position is the position that the headers of a request ask for.
 type position struct {
-	asked   bool   // the request has any of the headers
+	given   bool   // the request has any of the headers
 	marked  bool   // Fenec-Read: replica, the request is read-only
 	after   uint64 // Fenec-After, if named
 	named   bool
@@ -31,7 +31,7 @@ func readPosition(headers []http1.Header) (p position, err error) {
 		if len(h.Name) < len("fenec-") || h.Name[0]|0x20 != 'f' || h.Name[5] != '-' {
 			continue
 		}
-		p.asked = true
+		p.given = true
 		switch {
 		case h.Is("fenec-read"):
 			if p.marked || string(h.Value) != "replica" {
@@ -94,7 +94,7 @@ func (e *behind) Error() string { return e.message }
 // behind returns the error with the tenant's position, and why that is not what the request asked for.
 func (c *call) behind(why string) error {
 	seq, history := c.tenant.DB.Position()
-	p := &c.position
+	p := &c.asked
 	of := "its history"
 	if p.history != nil {
 		of = "history " + string(p.history)
@@ -106,7 +106,7 @@ func (c *call) behind(why string) error {
 // await holds a read until the tenant has reached the request's position, with a change that is as durable as its writer's
 // acknowledgement means.
 func (c *call) await() error {
-	p := &c.position
+	p := &c.asked
 	if !p.named {
 		return nil
 	}
@@ -181,13 +181,48 @@ func errLeaving(name string) error {
 // awaitReads holds statements that only read until their position is reached. Statements of which one writes, and invalid
 // ones, are left to the engine.
 func (c *call) awaitReads(statements ...engine.Statement) error {
-	if !c.asked {
+	if !c.asked.given {
 		return nil
 	}
 	for _, st := range statements {
-		if writes, err := c.tenant.DB.Writes(c.context(), st.Text); err != nil || writes {
+		if writes, err := c.tenant.DB.Writes(c.memory.context(), st.Text); err != nil || writes {
 			return nil
 		}
 	}
 	return c.await()
+}
+
+// head returns the headers of a result's answer. Those of a write, and of a read if the request is marked, have the tenant's
+// position.
+func (c *call) head(res *engine.Result) []http1.Header {
+	if res.Wrote || c.asked.marked {
+		return positionHeaders(res.Seq, res.History)
+	}
+	return http1.JSON
+}
+
+// headNow is head for a read without a statement.
+func (c *call) headNow() []http1.Header {
+	if !c.asked.marked {
+		return http1.JSON
+	}
+	return positionHeaders(c.tenant.DB.Position())
+}
+
+// writeHeaders returns headers with the tenant's position after a write.
+func writeHeaders(res *engine.Result) []http1.Header {
+	return positionHeaders(res.Seq, res.History)
+}
+
+var (
+	seqName     = []byte("Fenec-Seq")
+	historyName = []byte("Fenec-History")
+)
+
+func positionHeaders(seq uint64, history string) []http1.Header {
+	headers := make([]http1.Header, 0, len(http1.JSON)+2)
+	headers = append(headers, http1.JSON...)
+	return append(headers,
+		http1.Header{Name: seqName, Value: strconv.AppendUint(nil, seq, 10)},
+		http1.Header{Name: historyName, Value: []byte(history)})
 }

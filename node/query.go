@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"unsafe"
 
 	"fenec/engine"
 	"fenec/engine/doc"
@@ -28,7 +27,7 @@ func (c *call) query() http1.Answer {
 	if err != nil {
 		return c.node.answerError(c.request, err)
 	}
-	st := engine.Statement{Text: text, Params: c.Params}
+	st := engine.Statement{Text: text, Params: c.statement.Params}
 	if err := c.awaitReads(st); err != nil {
 		return c.node.answerError(c.request, err)
 	}
@@ -99,106 +98,12 @@ func (c *call) readBatch(body []byte) ([]engine.Statement, error) {
 		if err != nil {
 			return statements, err
 		}
-		statements = append(statements, engine.Statement{Text: text, Params: c.Params[:len(c.Params):len(c.Params)]})
+		statements = append(statements, engine.Statement{Text: text, Params: c.statement.Params[:len(c.statement.Params):len(c.statement.Params)]})
 	}
 	return statements, nil
 }
 
 var newline = []byte("\n")
-
-// answerBatch returns `{"ok": n, "results": [...]}`. If a statement wrote, the headers have the tenant's position after it.
-func (c *call) answerBatch(results []engine.Result) http1.Answer {
-	a := http1.Answer{Status: 200, Headers: c.batchHeaders(results)}
-	b := batchAnswer{results: results}
-	length := b.length()
-	if c.pieces = 0; length <= engine.Uncounted {
-		a.Body = b.appendTo(c.request.Grow(length))
-		return a
-	}
-	c.pieces = int64(cap(results)) * int64(unsafe.Sizeof(results[0]))
-	for i := range results {
-		c.pieces += int64(cap(results[i].Body))
-	}
-	a.Length, a.Stream = int64(length), (&batchAnswer{results: results}).writeTo
-	return a
-}
-
-// keptBatch returns the answer of a batch as it is stored under a key.
-func keptBatch(results []engine.Result) http1.Answer {
-	b := batchAnswer{results: results}
-	return http1.Answer{Status: 200, Body: b.appendTo(make([]byte, 0, b.length()))}
-}
-
-// batchHeaders returns the headers of a batch, with the tenant's position if it wrote or the request asks for it.
-func (c *call) batchHeaders(results []engine.Result) []http1.Header {
-	for i := len(results) - 1; i >= 0; i-- {
-		if results[i].Wrote || c.marked {
-			return writeHeaders(&results[i])
-		}
-	}
-	return http1.JSON
-}
-
-// batchAnswer is the answer of a batch, written in pieces: the rows of its results are not copied.
-type batchAnswer struct {
-	results []engine.Result
-	scratch []byte
-}
-
-var (
-	batchRows  = []byte(`{"rows":`)
-	batchEnd   = []byte("]}")
-	batchComma = []byte(",")
-	objectEnd  = []byte("}")
-)
-
-func (b *batchAnswer) length() (n int) {
-	b.write(func(p []byte) error { n += len(p); return nil })
-	return n
-}
-
-func (b *batchAnswer) appendTo(dst []byte) []byte {
-	b.write(func(p []byte) error { dst = append(dst, p...); return nil })
-	return dst
-}
-
-func (b *batchAnswer) writeTo(w *http1.Writer) error {
-	return b.write(func(p []byte) error { _, err := w.Write(p); return err })
-}
-
-// write calls piece with each part of the answer, until piece fails.
-func (b *batchAnswer) write(piece func([]byte) error) error {
-	b.scratch = appendNumber(append(b.scratch[:0], '{'), "ok", int64(len(b.results)))
-	err := piece(append(b.scratch, `,"results":[`...))
-	for i := range b.results {
-		if i > 0 && err == nil {
-			err = piece(batchComma)
-		}
-		if err == nil {
-			err = b.writeResult(&b.results[i], piece)
-		}
-	}
-	if err == nil {
-		err = piece(batchEnd)
-	}
-	return err
-}
-
-// writeResult writes a result in the form of /batch: always an object, with rows under "rows".
-func (b *batchAnswer) writeResult(res *engine.Result, piece func([]byte) error) error {
-	if res.Kind != engine.Rows {
-		b.scratch = appendResult(b.scratch[:0], res)
-		return piece(b.scratch)
-	}
-	err := piece(batchRows)
-	if err == nil {
-		err = piece(res.Body)
-	}
-	if err == nil {
-		err = piece(objectEnd)
-	}
-	return err
-}
 
 // failedBatch adds at which statement a batch failed, counted from 0, and how many before it took effect: none, unless a
 // compact made each a block of its own.
@@ -209,24 +114,6 @@ func (c *call) failedBatch(err error, completed, at int) http1.Answer {
 	body = appendNumber(append(body, ','), "at", int64(at))
 	a.Body = append(body, '}')
 	return a
-}
-
-// checkGrowth refuses statements that add to a tenant past its memory, and returns the index of the first.
-func (c *call) checkGrowth(statements ...engine.Statement) (at int, err error) {
-	err = c.node.checkGrowth(c.tenant)
-	if err == nil || c.scope.MayWrite() != nil {
-		return 0, nil // a write that is not permitted is refused as such
-	}
-	for i, st := range statements {
-		grows, invalid := c.tenant.DB.Grows(c.context(), st.Text)
-		switch {
-		case invalid != nil:
-			return 0, nil // the engine reports what is wrong with it
-		case grows:
-			return i, err
-		}
-	}
-	return 0, nil
 }
 
 // readStatement reads `{"query": "...", "params": [...]}`, of which params is optional, and appends the parameters to the

@@ -29,7 +29,7 @@ func (c *call) answerREST(a http1.Answer, err error) http1.Answer {
 
 // rows is GET /C.
 func (c *call) rows() (http1.Answer, error) {
-	if err := c.Rows(c.request.Query); err != nil {
+	if err := c.statement.Rows(c.request.Query); err != nil {
 		return http1.Answer{}, err
 	}
 	return c.execText(false, (*call).found)
@@ -38,7 +38,7 @@ func (c *call) rows() (http1.Answer, error) {
 // found returns the answer of a REST read.
 func (c *call) found(res *engine.Result) http1.Answer {
 	body := res.Body
-	if c.Counts() && len(body) > 2 {
+	if c.statement.Counts() && len(body) > 2 {
 		body = body[1 : len(body)-1] // the only row, without its list
 	}
 	return http1.Answer{Status: 200, Headers: c.head(res), Body: body}
@@ -46,7 +46,7 @@ func (c *call) found(res *engine.Result) http1.Answer {
 
 // insert is POST /C.
 func (c *call) insert() (http1.Answer, error) {
-	absent, err := c.InsertKeys(c.request.Query)
+	absent, err := c.statement.InsertKeys(c.request.Query)
 	if err != nil {
 		return http1.Answer{}, err
 	}
@@ -54,7 +54,7 @@ func (c *call) insert() (http1.Answer, error) {
 	if err != nil {
 		return http1.Answer{}, err
 	}
-	if err := c.Insert(body, absent); err != nil {
+	if err := c.statement.Insert(body, absent); err != nil {
 		return http1.Answer{}, err
 	}
 	return c.execText(true, (*call).inserted)
@@ -66,7 +66,7 @@ func (c *call) update() (http1.Answer, error) {
 	if err != nil {
 		return http1.Answer{}, err
 	}
-	if err := c.Update(body, c.request.Query, c.all); err != nil {
+	if err := c.statement.Update(body, c.request.Query, c.all); err != nil {
 		return http1.Answer{}, err
 	}
 	return c.execText(true, (*call).updated)
@@ -74,7 +74,7 @@ func (c *call) update() (http1.Answer, error) {
 
 // delete is DELETE /C and /C/all.
 func (c *call) delete() (http1.Answer, error) {
-	if err := c.Delete(c.request.Query, c.all); err != nil {
+	if err := c.statement.Delete(c.request.Query, c.all); err != nil {
 		return http1.Answer{}, err
 	}
 	return c.execText(false, (*call).deleted)
@@ -84,14 +84,14 @@ func (c *call) delete() (http1.Answer, error) {
 func (c *call) near() http1.Answer { return c.answerREST(c.nearest()) }
 
 func (c *call) nearest() (http1.Answer, error) {
-	if err := c.NearFilters(c.request.Query); err != nil {
+	if err := c.statement.NearFilters(c.request.Query); err != nil {
 		return http1.Answer{}, err
 	}
 	body, err := c.readJSON()
 	if err != nil {
 		return http1.Answer{}, err
 	}
-	if err := c.Near(body, c.schemaOfName); err != nil {
+	if err := c.statement.Near(body, c.schemaOfName); err != nil {
 		return http1.Answer{}, err
 	}
 	return c.execText(false, (*call).found)
@@ -104,11 +104,11 @@ func (c *call) schemaOfName() (*doc.Schema, error) {
 		return nil, err
 	}
 	for _, info := range all {
-		if info.Schema.Name == string(c.Name) {
+		if info.Schema.Name == string(c.statement.Name) {
 			return info.Schema, nil
 		}
 	}
-	return nil, fail.New(fail.NotFound, "there is no collection %s", c.Name)
+	return nil, fail.New(fail.NotFound, "there is no collection %s", c.statement.Name)
 }
 
 // execText is exec of the statement written so far.
@@ -118,7 +118,7 @@ func (c *call) execText(grows bool, answer func(*call, *engine.Result) http1.Ans
 			return c.ranBefore(err)
 		}
 	}
-	return c.exec(engine.Statement{Text: string(c.Text), Params: c.Params}, answer)
+	return c.exec(engine.Statement{Text: string(c.statement.Text), Params: c.statement.Params}, answer)
 }
 
 func (c *call) inserted(res *engine.Result) http1.Answer { return c.wrote(201, "inserted", res) }

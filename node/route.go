@@ -171,7 +171,7 @@ func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
 	}
 	c := newCall(n, r)
 	defer c.free()
-	c.position, c.scope = asked, scopeOf(&asked)
+	c.asked, c.scope = asked, scopeOf(&asked)
 	if err := c.enter(name, where, named); err != nil {
 		return n.answerError(r, err)
 	}
@@ -179,7 +179,7 @@ func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
 	if err := c.begin(where); err != nil {
 		return n.answerError(r, err)
 	}
-	return c.heldUntilSent(where.serve(c))
+	return c.finish(where.serve(c))
 }
 
 // misfit answers OPTIONS, and a request that would be refused whatever its tenant holds. An unknown tenant is reported
@@ -244,9 +244,9 @@ func (c *call) readHead(where *route, named []byte) (err error) {
 	switch {
 	case err != nil || named == nil:
 	case where == &routeConsumer:
-		c.Name, err = c.Unescape(named, false)
+		c.statement.Name, err = c.statement.Unescape(named, false)
 	default:
-		err = c.NameCollection(named)
+		err = c.statement.NameCollection(named)
 		c.all = where == &routeAll
 	}
 	if err == nil && c.writes(where) {

@@ -33,40 +33,60 @@ type shapeKey struct {
 	rows  string // the statement and its parameters
 }
 
-// advance is how a shape changed from one change number to another, the same for every stream at the first.
-type advance struct {
-	from, to uint64
-	event    []byte // nil if no change in it concerns the shape
-	end      error  // why there are no more events, nil if there may be
-}
-
 // maxShared is the largest event in bytes that a shape keeps for other streams.
 const maxShared = 64 << 10
 
 // readShape reads the query string of a live query.
 func (c *call) readShape() (*shape, error) {
-	since, err := c.LiveRows(c.request.Query)
+	since, err := c.statement.LiveRows(c.request.Query)
 	if err == nil && since != nil {
 		c.cursor, err = parseCursor("since", since)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s := &shape{collection: string(c.Name)}
-	if s.all, err = c.tenant.DB.Query(string(c.Text)); err == nil {
+	s := &shape{collection: string(c.statement.Name)}
+	if s.all, err = c.tenant.DB.Query(string(c.statement.Text)); err == nil {
 		err = s.all.FollowsWrites()
 	}
 	if err != nil {
 		return nil, err
 	}
 	s.fields, s.whole = s.all.Fields()
-	c.LiveRow()
-	if s.one, err = c.tenant.DB.Query(string(c.Text)); err != nil {
+	c.statement.LiveRow()
+	if s.one, err = c.tenant.DB.Query(string(c.statement.Text)); err != nil {
 		return nil, err
 	}
 	s.params = c.keptParams()
-	s.key = shapeKey{c.scope, rowsKey(c.Text, s.params)}
+	s.key = shapeKey{c.scope, rowsKey(c.statement.Text, s.params)}
 	return s, nil
+}
+
+// next returns the advance from where a stream is, nil if there was no change since. If another stream of the shape has made
+// it, it is reused.
+func (s *shape) next(st *stream) (*advance, error) {
+	if last := s.made(st); last != nil {
+		return last, nil
+	}
+	s.making.Lock()
+	defer s.making.Unlock()
+	if last := s.made(st); last != nil {
+		return last, nil
+	}
+	next, err := st.advance()
+	if next != nil && next.end == nil && s.uses.Load() > 1 && cap(next.event) <= maxShared {
+		s.last.Store(next)
+	}
+	return next, err
+}
+
+// made returns the advance from where a stream is if another stream has made it.
+func (s *shape) made(st *stream) *advance {
+	last := s.last.Load()
+	if last == nil || last.from != st.seq || !st.isThere(last) {
+		return nil
+	}
+	return last
 }
 
 // altered reports whether two schemas of the collection read the shape from different fields. A field is its slot: a slot is
@@ -86,7 +106,7 @@ func (s *shape) altered(before, after *doc.Schema) bool {
 
 // keptParams returns copies of the call's parameters that do not refer to the call or its request.
 func (c *call) keptParams() []doc.Value {
-	params := slices.Clone(c.Params)
+	params := slices.Clone(c.statement.Params)
 	for i := range params {
 		params[i].B = bytes.Clone(params[i].B)
 	}

@@ -149,7 +149,7 @@ func (ex *exchange) try(w *wire, l *link) (answer http1.Answer, away bool, faile
 	message, whole, err := w.Message(most, ex.silence)
 	switch {
 	case err != nil:
-		ex.router.answers.Give(counted)
+		ex.held().Give(counted)
 		if why := w.ended(); why != nil {
 			return answer, false, lostClient(why)
 		}
@@ -160,10 +160,12 @@ func (ex *exchange) try(w *wire, l *link) (answer http1.Answer, away bool, faile
 	default:
 		answer = ex.passOn(w, l, rep, message)
 	}
-	r.Hold(ex.router.answers, counted)
 	ex.router.metrics.upstream.Update(time.Since(began).Seconds())
 	return answer, away, nil
 }
+
+// held is what the request holds of the memory for answers, until its client has its answer.
+func (ex *exchange) held() *http1.Holding { return ex.request.Holding(ex.router.answers) }
 
 // roomFor returns how many bytes of an answer may be held, and how many of them were taken from the memory for answers.
 func (ex *exchange) roomFor(rep *http1.Response) (most int, counted int64) {
@@ -171,7 +173,7 @@ func (ex *exchange) roomFor(rep *http1.Response) (most int, counted int64) {
 	switch {
 	case size <= leastAnswer:
 		return leastAnswer, 0
-	case ex.router.answers.Take(size, 0):
+	case ex.held().Take(size):
 		return heldAnswer, size
 	}
 	return leastAnswer, 0

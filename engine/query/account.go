@@ -21,10 +21,10 @@ const (
 	TokenBytes = 128
 )
 
-// Budget is memory that statements share, also those of different databases.
+// Budget is what a request holds of the memory that statements share, also those of different databases.
 type Budget interface {
-	// Take takes n bytes for a statement that has taken held bytes already, and reports whether there was room.
-	Take(n, held int64) bool
+	// Take takes n bytes more for the statement's request, and reports whether there was room.
+	Take(n int64) bool
 	// Give gives bytes back.
 	Give(n int64)
 }
@@ -36,7 +36,7 @@ type Account struct {
 	Most       int64  // bytes that may be held, with those of Beside; 0 means DefaultMemory
 	MostAnswer int    // the most bytes of the next answer, past which it fails with ErrLongAnswer; 0 means no limit but Most
 	Budget     Budget // nil if nothing is shared
-	Beside     int64  // bytes that the same request has taken from the budget otherwise
+	Beside     int64  // bytes that the same request holds besides
 
 	held   int64
 	taken  int64 // from the budget
@@ -90,7 +90,7 @@ func (a *Account) hold(n int64) fail.Kind {
 		return fail.TooLarge
 	case a.Budget != nil && a.held > max(Uncounted, a.taken):
 		more := (a.held - a.taken + takenAtOnce - 1) / takenAtOnce * takenAtOnce
-		if !a.Budget.Take(more, a.taken+a.Beside) {
+		if !a.Budget.Take(more) {
 			a.lacked = a.held
 			return fail.Busy
 		}

@@ -142,7 +142,7 @@ func TestWhatAStatementHeldIsCountedOffButForItsAnswer(t *testing.T) {
 // shared is a Budget.
 type shared struct{ room, least int64 }
 
-func (s *shared) Take(n, _ int64) bool {
+func (s *shared) Take(n int64) bool {
 	if n > s.room {
 		return false
 	}

@@ -253,11 +253,15 @@ func TestWhatARequestHoldsIsGivenBackWithItsAnswer(t *testing.T) {
 	answers := NewBudget(8 * mib)
 	handler := HandlerFunc(func(r *Request) Answer {
 		for range 3 {
-			answers.Take(mib, 0)
-			r.Hold(answers, mib)
+			r.Holding(answers).Take(mib)
 		}
 		body := make([]byte, 3*mib)
-		if string(r.Path) == "/stream" {
+		switch string(r.Path) {
+		case "/panic":
+			panic("with memory in use")
+		case "/panicking":
+			return Answer{Status: 200, Stream: func(*Writer) error { panic("with memory in use") }}
+		case "/stream":
 			return Answer{Status: 200, Stream: func(w *Writer) error { _, err := w.Write(body); return err }}
 		}
 		return Answer{Status: 200, Body: body}
@@ -285,6 +289,18 @@ func TestWhatARequestHoldsIsGivenBackWithItsAnswer(t *testing.T) {
 			synctest.Wait()
 			if used := answers.Used(); used != 0 {
 				t.Errorf("%s: %d bytes are in use after the client left", path, used)
+			}
+		}
+		for _, path := range []string{"/panic", "/panicking"} {
+			c := dial()
+			io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
+			if resp, _ := receive(t, bufio.NewReader(c), "GET"); resp.StatusCode != 500 {
+				t.Errorf("%s: got status %d, expected 500", path, resp.StatusCode)
+			}
+			c.Close()
+			synctest.Wait()
+			if used := answers.Used(); used != 0 {
+				t.Errorf("%s: got %d bytes in use after a panic, expected 0", path, used)
 			}
 		}
 	})

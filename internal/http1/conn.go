@@ -23,7 +23,7 @@ type conn struct {
 	parser headParser
 	req    Request
 	whole  []byte       // a body that did not come with its head
-	held   [2]held      // by the request under way: its body, and the bytes of Request.Hold
+	held   [2]Holding   // by the request under way: of the budget of bodies, and of another
 	idle   bool         // between requests: a shutdown may end the wait
 	endAt  atomic.Int64 // when a refused connection ends, in Unix nanoseconds; 0 without a limit
 

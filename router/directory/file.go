@@ -88,11 +88,8 @@ func (f *File[N]) Close() error {
 // check fails if a tenant names a node without a row.
 func (f *File[N]) check() (err error) {
 	f.Each(func(t *Tenant, _ N) {
-		node, target, replica := t.names()
-		for _, name := range []string{node, target, replica} {
-			if name != "" && f.unknown(name) {
-				err = fail.New(fail.Damaged, "tenant %s is on node %q, which is not recorded", t.Name, name)
-			}
+		if t.State != Gone && f.unknown(t.Node) || t.State == Moving && f.unknown(t.Target) {
+			err = fail.New(fail.Damaged, "tenant %s is on node %q or moves to node %q, which is not recorded", t.Name, t.Node, t.Target)
 		}
 	})
 	return err
@@ -131,13 +128,13 @@ func (f *File[N]) Change(old, next *Tenant) (now *Tenant, err error) {
 		return (now == nil) == (old == nil) && (now == nil || now.Version == old.Version)
 	}
 	e.allowed = func() error {
-		node, target, replica := next.names()
-		for _, name := range []string{node, target, replica} {
+		node, target := next.names()
+		for _, name := range []string{node, target} {
 			if name != "" && f.unknown(name) {
 				return &NoNode{name}
 			}
 		}
-		return f.isPlace(next)
+		return nil
 	}
 	e.made = func() bool { return !e.current() && now.same(next) }
 	if err := f.change(&e); err != nil {
@@ -146,10 +143,9 @@ func (f *File[N]) Change(old, next *Tenant) (now *Tenant, err error) {
 	return f.Tenant(e.row.name), nil
 }
 
-// ChangeNode is Change of a node's row. It fails with a *Held if next is nil and tenants name the node, and with a *Held or a
-// *Paired if pairs do not allow it.
+// ChangeNode is Change of a node's row. It fails with a *Held if next is nil and tenants name the node.
 func (f *File[N]) ChangeNode(old, next *Node) error {
-	e := edit{row: key{what: nodeRow}, alone: next == nil || next.Standby != "" && (old == nil || old.Standby != next.Standby)}
+	e := edit{row: key{what: nodeRow}, alone: next == nil}
 	if next == nil {
 		e.row.name = old.Name
 		e.statements = deleteNode(e.row.name)
@@ -163,11 +159,8 @@ func (f *File[N]) ChangeNode(old, next *Node) error {
 		return (now == nil) == (old == nil) && (now == nil || now.Version == old.Version)
 	}
 	e.allowed = func() error {
-		switch {
-		case next == nil:
-			return f.isFree(e.row.name)
-		case e.alone:
-			return f.mayPair(next)
+		if n := f.Naming(e.row.name); next == nil && n > 0 {
+			return &Held{e.row.name, n}
 		}
 		return nil
 	}
