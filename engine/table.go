@@ -25,9 +25,6 @@ type table struct {
 	// servers is set for an internal collection.
 	servers bool
 
-	sum        *tableSum // nil until it is first asked for
-	schemaHash uint64    // 0 until it is first asked for
-
 	indexes *derived.Collection
 }
 
@@ -67,15 +64,11 @@ func (db *DB) removeTable(t *table) {
 	db.tx.asked = nil
 }
 
-// countLive adds the bytes of the operation that put d to the live bytes, or subtracts them if sign is -1, and counts d in the
-// sum.
+// countLive adds the bytes of the operation that put d to the live bytes, or subtracts them if sign is -1.
 func (t *table) countLive(d doc.Document, sign int64) {
 	n := sign * putSize(t.number, d)
 	t.live += n
 	t.db.space.live += n
-	if t.sum != nil {
-		t.countSum(d, sign)
-	}
 }
 
 // moves reports whether a document with that id moves the counter of ids.
@@ -168,10 +161,7 @@ func (t *table) remove(id int64) (old uint64, had bool) {
 
 // setSchema makes s the schema of t and of its indexes.
 func (t *table) setSchema(s *doc.Schema) {
-	if !slices.Equal(t.schema.Dropped(), s.Dropped()) {
-		t.forgetSum()
-	}
-	t.schema, t.ttl, t.schemaHash = s, s.TTL(), 0
+	t.schema, t.ttl = s, s.TTL()
 	t.indexes.SetSchema(s)
 }
 

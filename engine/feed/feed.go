@@ -63,7 +63,7 @@ type Feed struct {
 	rewrite  rewrite
 	schemas  schemas
 	moved    [reaches]chan struct{} // closed when that end moves; nil if no reader waits
-	wakers   [reaches][]*Waker      // woken when that end moves
+	wakers   []*Waker               // woken when blocks settle
 }
 
 // settling is a block that has landed and is not settled yet.
@@ -155,7 +155,6 @@ func (f *Feed) Undone(first wal.Ticket) {
 	f.settling = slices.DeleteFunc(f.settling, func(s settling) bool { return s.ticket >= first })
 	f.wake(Landed)
 	f.wake(Settled) // a reader that waits for a block that is gone has to be notified
-	f.wake(Durable)
 }
 
 // Opened implements engine.Feed.
@@ -178,7 +177,9 @@ func (f *Feed) Synced(last wal.Ticket) {
 
 // wake notifies the readers that wait for an end to move.
 func (f *Feed) wake(r Reach) {
-	f.wakeAll(r)
+	if r == Settled {
+		f.wakeAll()
+	}
 	if f.moved[r] != nil {
 		close(f.moved[r])
 		f.moved[r] = nil

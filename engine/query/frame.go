@@ -97,7 +97,7 @@ func (f *frame) begin(env *Env, s Reader, dst []byte) error {
 		f.own = Account{}
 		f.account = &f.own
 	}
-	f.outRoof, f.arenaRoof = max(cap(dst), Uncounted), max(cap(f.arena), Uncounted)
+	f.outRoof, f.arenaRoof = Uncounted, max(cap(f.arena), Uncounted)
 	if err := f.interrupted(); err != nil {
 		return err
 	}
