@@ -29,15 +29,16 @@ var mayImport = map[string][]string{
 		"fenec/client", "fenec/internal/importer", "fenec/internal/tail", "fenec/internal/vfs",
 	},
 	"fenec/node": {
-		"fenec/node/rest", "fenec/node/tenants", "fenec/engine/claim", "fenec/engine/feed", "fenec/engine", "fenec/engine/doc", "fenec/engine/fail",
+		"fenec/node/rest", "fenec/node/tenants", "fenec/replication", "fenec/engine/claim", "fenec/engine/feed", "fenec/engine", "fenec/engine/doc", "fenec/engine/fail",
 		"fenec/engine/wal", "fenec/internal/edge", "fenec/internal/http1", "fenec/internal/vfs",
 	},
 	"fenec/node/tenants": {
-		"fenec/engine/claim", "fenec/engine/feed", "fenec/engine", "fenec/engine/fail", "fenec/engine/wal",
+		"fenec/replication", "fenec/engine/claim", "fenec/engine/feed", "fenec/engine", "fenec/engine/fail", "fenec/engine/wal",
 		"fenec/internal/http1", "fenec/internal/vfs", "fenec/internal/random",
 	},
 	"fenec/node/rest":    {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail"},
 	"fenec/router":       {"fenec/router/directory", "fenec/engine/fail", "fenec/internal/edge", "fenec/internal/random", "fenec/internal/http1", "fenec/internal/vfs"},
+	"fenec/replication":  {"fenec/engine/feed", "fenec/engine", "fenec/engine/fail", "fenec/engine/wal"},
 	"fenec/engine/claim": {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/internal/vfs"},
 	"fenec/engine/feed":  {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/engine/wal", "fenec/internal/vfs"},
 	"fenec/engine": {

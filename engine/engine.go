@@ -70,7 +70,8 @@ type Options struct {
 	Sync wal.Policy
 	// ReadOnly opens the file without writing a byte to it; every write is refused.
 	ReadOnly bool
-	// Follower makes the database accept the records of another copy (Follow) and refuse writes of its own.
+	// Follower makes the database follow another copy: it accepts that copy's records (Follow) and refuses writes of its own.
+	// Promote and Demote change the role of an open database.
 	Follower bool
 	// StatementTimeout stops a statement that runs longer. Zero means no timeout.
 	StatementTimeout time.Duration
@@ -148,9 +149,10 @@ type DB struct {
 	historyText string // history formatted, cached
 	fed         bool   // the feed has been given the image that the file begins with
 
-	frozen bool
-	closed bool
-	failed error // a storage error: no write until the file is opened again
+	follower bool
+	frozen   bool
+	closed   bool
+	failed   error // a storage error: no write until the file is opened again
 
 	last    wal.Ticket // of the latest block staged
 	reader  reader
@@ -206,7 +208,7 @@ func Open(path string, o Options) (*DB, error) {
 }
 
 func newDB(path string, o Options) *DB {
-	db := &DB{path: path, opts: o, tables: map[string]*table{}, numbers: map[uint64]*table{}, turn: make(chan struct{}, 1)}
+	db := &DB{path: path, opts: o, follower: o.Follower, tables: map[string]*table{}, numbers: map[uint64]*table{}, turn: make(chan struct{}, 1)}
 	if o.CompactAt == 0 {
 		db.space.recheckAt = math.MaxInt64
 	}
@@ -264,6 +266,11 @@ func (db *DB) Freeze() (seq uint64, err error) {
 	db.writer.Lock()
 	db.mu.Lock()
 	closed := db.closed
+	if follows := db.follower; follows {
+		db.mu.Unlock()
+		db.writer.Unlock()
+		return 0, fail.New(fail.Conflict, "this copy of the database follows another one: freeze that one")
+	}
 	if !db.ours && db.writableLocked() == nil {
 		db.beginOwnLocked(db.own)
 	}
@@ -331,10 +338,10 @@ func (db *DB) Writable() error {
 
 // writableLocked is Writable under the lock.
 func (db *DB) writableLocked() error {
-	if err := db.storableLocked(); err != nil || !db.opts.Follower {
+	if err := db.storableLocked(); err != nil || !db.follower {
 		return err
 	}
-	return fail.New(fail.ReadOnly, "this copy of the database follows another one: send the write there")
+	return errFollows()
 }
 
 // storableLocked is storable under the lock.

@@ -10,8 +10,8 @@ import (
 )
 
 // Follow lands records, blocks and forks, that another copy of the database wrote, in the order of its file. Reads and
-// compactions of this copy go on meanwhile. Follow returns once the records are as durable as Options.Sync asks. It needs
-// Options.Follower. The data of a record has wal.HeaderSize bytes of room before the payload, and is copied.
+// compactions of this copy go on meanwhile. Follow returns once the records are as durable as Options.Sync asks. The
+// database has to follow (Options.Follower, Demote). The data of a record has wal.HeaderSize bytes of room before the payload, and is copied.
 //
 // A record has to begin at the change and in the history that this copy has reached; otherwise Follow fails with
 // fail.Conflict. It fails with fail.Damaged if a record cannot be applied. Records before an error have landed; nothing of
@@ -41,7 +41,7 @@ func (db *DB) stageRecord(r wal.Record) (ticket wal.Ticket, changes uint64, err 
 	defer db.writer.Unlock()
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if !db.opts.Follower {
+	if !db.follower {
 		return 0, 0, fail.New(fail.Invalid, "the database takes writes and cannot follow another copy")
 	}
 	if err := db.storableLocked(); err != nil {

@@ -132,6 +132,7 @@ func (c *copies) compare(t rapid.TB) {
 	if one, two := content(c.leader), content(c.follower); one != two {
 		t.Fatalf("the leader holds\n%s\nand the follower\n%s", one, two)
 	}
+	compareSums(t, c.leader, c.follower)
 	for _, db := range []*DB{c.leader, c.follower} {
 		for _, name := range db.names {
 			checkIndexes(t, db, db.tables[name])
@@ -301,7 +302,7 @@ func TestAFollowerRefusesRecordsThatDoNotContinueIt(t *testing.T) {
 	}
 	for _, text := range []string{`put c {n: 9}`, `del c`, `create collection e (x int)`} {
 		_, err := exec(c.follower, text)
-		wantKind(t, err, fail.ReadOnly)
+		wantKind(t, err, fail.Follows)
 	}
 	wantKind(t, c.leader.Follow(t.Context(), wal.Record{Kind: wal.Block, Data: one}), fail.Invalid)
 	c.catchUp(t)

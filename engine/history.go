@@ -169,10 +169,10 @@ func (db *DB) GoOn() {
 // the same name. If the file was not closed cleanly, reads may have seen changes that are not in it, and the history begins
 // at once. A failure stops writes as any later one does.
 func (db *DB) takeOver() error {
-	if db.opts.ReadOnly || db.opts.Follower {
+	if db.opts.ReadOnly {
 		return nil
 	}
-	if err := db.fillRandom(db.own[:]); err != nil {
+	if err := db.fillRandom(db.own[:]); err != nil || db.follower {
 		return err
 	}
 	if !db.log.Closed() {
@@ -301,7 +301,7 @@ func (db *DB) Relation(seq uint64, of []byte) (Relation, error) {
 	switch {
 	case seq <= db.seq:
 		return Included, nil
-	case named && (!db.ours || db.failed != nil):
+	case named && !db.follower && (!db.ours || db.failed != nil):
 		return Diverged, nil // that history has ended: the next change is of another
 	}
 	return Ahead, nil
@@ -326,7 +326,7 @@ func (db *DB) historyAtLocked(seq uint64) string {
 }
 
 // follows reports whether forks may come from another copy: a database that accepts writes makes all of its forks.
-func (db *DB) follows() bool { return db.opts.ReadOnly || db.frozen }
+func (db *DB) follows() bool { return db.opts.ReadOnly || db.frozen || db.follower }
 
 // otherRelationLocked is Relation for a history other than the current one.
 func (db *DB) otherRelationLocked(seq uint64, h history) Relation {

@@ -201,3 +201,53 @@ func FuzzOperations(f *testing.F) {
 		}
 	})
 }
+
+// A copy that follows takes an image in place of its file, which must survive until the image is there whole.
+func TestAnImageReplacesAFileWholeOrNotAtAll(t *testing.T) {
+	source := inMemory(t, Options{})
+	mustExec(t, source, `create collection c (n int)`)
+	mustExec(t, source, `put c {n: 2}`)
+	b, _ := image(t, source)
+	for k := 0; ; k++ {
+		fs := crashfs.New(uint64(k))
+		old, err := Create(file, Options{FS: fs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustExec(t, old, `create collection c (n int)`)
+		mustExec(t, old, `put c {n: 1}`)
+		received, err := ReceiveImage(file, bytes.NewReader(b), Options{FS: fs, Follower: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(mustExec(t, old, `get c`).Body); got != `[{"id":1,"n":1}]` {
+			t.Fatalf("beside the image the old copy answers %s", got)
+		}
+		if err := old.Close(); err != nil {
+			t.Fatal(err)
+		}
+		before := fs.Ops()
+		fs.FailAt(before+k, syscall.EIO)
+		db, err := received.Install()
+		failed := err != nil
+		done := fs.Ops() <= before+k
+		fs.Heal()
+		if !failed {
+			db.Close()
+		}
+		for what, fs := range map[string]*crashfs.FS{"the process": fs, "the power": fs.Crash()} {
+			db, err := Open(file, Options{FS: fs, Follower: true})
+			if err != nil {
+				t.Fatalf("operation %d failed (%v) and then %s: no file can be opened: %v", k, failed, what, err)
+			}
+			got := string(mustExec(t, db, `get c`).Body)
+			db.Close()
+			if got != `[{"id":1,"n":2}]` && (!failed || got != `[{"id":1,"n":1}]`) {
+				t.Errorf("operation %d failed (%v) and then %s: the file holds %s", k, failed, what, got)
+			}
+		}
+		if done {
+			return
+		}
+	}
+}

@@ -22,57 +22,96 @@ const incoming = ".incoming"
 // InstallImage writes the image src as the database at path and opens it. No file is at path until the image is complete,
 // checked, replayed and on disk. It fails with fail.Invalid if the image is cut or changed, and with os.ErrExist if there
 // is a database already.
-//
-// The image is replayed and its documents are checked while it is received, so that little is left to do after its last
-// byte.
-func InstallImage(path string, src io.Reader, o Options) (db *DB, err error) {
-	o = o.withDefaults()
-	if _, err := o.FS.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+func InstallImage(path string, src io.Reader, o Options) (*DB, error) {
+	if _, err := o.withDefaults().FS.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {
 			err = os.ErrExist
 		}
 		return nil, err
 	}
+	image, err := ReceiveImage(path, src, o)
+	if err != nil {
+		return nil, err
+	}
+	return image.Install()
+}
+
+// ReceivedImage is an image beside the path that it is meant for. Its caller calls Install or Discard.
+type ReceivedImage struct {
+	path string
+	side string
+	file *sideFile
+	r    *replaying
+}
+
+// ReceiveImage writes the image src to a file beside path. It fails with fail.Invalid if the image is cut or changed. A file
+// at path is not touched.
+//
+// The image is replayed and its documents are checked while it is received, so that little is left to do after its last
+// byte.
+func ReceiveImage(path string, src io.Reader, o Options) (*ReceivedImage, error) {
+	o = o.withDefaults()
 	side := path + incoming
 	file, err := o.FS.OpenFile(side, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, storageError("writing the image", err)
 	}
-	f := &sideFile{File: file}
-	defer func() {
-		if err != nil {
-			f.Close()
-			o.FS.Remove(side) // if that fails, opening the directory removes it
-		}
-	}()
-	r := newReplaying(newDB(path, o))
-	err = f.fill(src, r)
-	replayed, unsynced := r.end(), f.wait()
+	i := &ReceivedImage{path, side, &sideFile{File: file}, newReplaying(newDB(path, o))}
+	err = i.file.fill(src, i.r)
+	replayed, unsynced := i.r.end(), i.file.wait()
 	switch {
 	case err != nil:
-		return nil, err
 	case replayed != nil:
-		return nil, replayed
+		err = replayed
 	case unsynced != nil:
-		return nil, storageError("syncing the image", unsynced)
+		err = storageError("syncing the image", unsynced)
+	default:
+		err = i.r.db.fillRandom(i.r.db.own[:])
 	}
-	if err := r.db.fillRandom(r.db.own[:]); err != nil {
+	if err != nil {
+		i.Discard()
 		return nil, err
 	}
-	if err := o.FS.Rename(side, path); err != nil {
+	return i, nil
+}
+
+// Position returns the number of the last change in the image and the history of that change.
+func (i *ReceivedImage) Position() (seq uint64, history string) { return i.r.db.Position() }
+
+// Discard removes the image. It has no effect after Install.
+func (i *ReceivedImage) Discard() {
+	if i.file == nil {
+		return
+	}
+	i.file.Close()
+	i.r.db.opts.FS.Remove(i.side) // if that fails, opening the directory removes it
+	i.file = nil
+}
+
+// Install gives the image its path and opens it. A file at the path, which must not be open, is replaced. After an error, the
+// path has the file that was there or the image, or, if none was there, none.
+func (i *ReceivedImage) Install() (*DB, error) {
+	db, file := i.r.db, i.file
+	_, found := db.opts.FS.Stat(i.path)
+	if err := db.opts.FS.Rename(i.side, i.path); err != nil {
+		i.Discard()
 		return nil, storageError("installing the image", err)
 	}
-	if err := o.FS.SyncDir(filepath.Dir(path)); err != nil {
-		o.FS.Remove(path) // the rename may not be durable, so the file must not be found under its name
+	i.file = nil
+	if err := db.opts.FS.SyncDir(filepath.Dir(i.path)); err != nil {
+		file.Close()
+		if errors.Is(found, fs.ErrNotExist) {
+			db.opts.FS.Remove(i.path) // the rename may not be durable, so the file must not be found under its name
+		}
 		return nil, storageError("installing the image", err)
 	}
-	r.db.replayed = 0 // the file is in more than one segment
-	r.db.log = r.stream.Log(path, r.db.walOptions(), file)
-	r.db.space.file = r.db.log.Size()
-	if r.db.beginFeed(); o.Feed != nil {
-		o.Feed.Synced(0) // the whole image is on disk
+	db.replayed = 0 // the file is in more than one segment
+	db.log = i.r.stream.Log(i.path, db.walOptions(), file.File)
+	db.space.file = db.log.Size()
+	if db.beginFeed(); db.opts.Feed != nil {
+		db.opts.Feed.Synced(0) // the whole image is on disk
 	}
-	return r.db, nil
+	return db, nil
 }
 
 // replaying replays an image in a goroutine while another one receives it.

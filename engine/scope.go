@@ -15,8 +15,8 @@ import (
 // queue of claims, the events of a live query) only if their scopes are equal.
 //
 // What the owner of a database does with it as a whole takes no scope: Open and Close, Freeze, Thaw, Refreeze and Fork, Compact
-// and Expire, images, Follow, Sync, and Stats. Nor does a position (Position, Relation, HistoryAt), which is a number that every
-// answer has, nor what only parses a text (Query, Writes, Grows, CheckCondition, CheckHaving), nor in engine/feed the
+// and Expire, images, Follow, Promote and Demote, Sync, Sum, and Stats. Nor does a position (Position, Relation, HistoryAt, Lineage,
+// Branches, Common, Forks), which is a number that every answer has, nor what only parses a text (Query, Writes, Grows, CheckCondition, CheckHaving), nor in engine/feed the
 // schemas that belong to changes already read.
 type Scope struct {
 	reads, writes bool

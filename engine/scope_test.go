@@ -14,6 +14,7 @@ import (
 var ownersMethods = []string{
 	"Close", "Compact", "CompactDue", "Due", "Expire", "Follow", "Fork", "Freeze", "Frozen", "GoOn", "Grows", "HistoryAt", "Refreeze",
 	"OpenImage", "Position", "Query", "Relation", "Stats", "Sync", "SyncPolicy", "Thaw", "Watch", "Writable", "Writes",
+	"Branches", "Common", "Demote", "Follows", "Forks", "Lineage", "Promote", "Sum",
 }
 
 func TestEveryMethodThatIsNotTheOwnersTakesAScope(t *testing.T) {

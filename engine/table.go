@@ -25,6 +25,9 @@ type table struct {
 	// servers is set for an internal collection.
 	servers bool
 
+	sum        *tableSum // nil until it is first asked for
+	schemaHash uint64    // 0 until it is first asked for
+
 	indexes *derived.Collection
 }
 
@@ -64,11 +67,15 @@ func (db *DB) removeTable(t *table) {
 	db.tx.asked = nil
 }
 
-// countLive adds the bytes of the operation that put d to the live bytes, or subtracts them if sign is -1.
+// countLive adds the bytes of the operation that put d to the live bytes, or subtracts them if sign is -1, and counts d in the
+// sum.
 func (t *table) countLive(d doc.Document, sign int64) {
 	n := sign * putSize(t.number, d)
 	t.live += n
 	t.db.space.live += n
+	if t.sum != nil {
+		t.countSum(d, sign)
+	}
 }
 
 // moves reports whether a document with that id moves the counter of ids.
@@ -161,7 +168,10 @@ func (t *table) remove(id int64) (old uint64, had bool) {
 
 // setSchema makes s the schema of t and of its indexes.
 func (t *table) setSchema(s *doc.Schema) {
-	t.schema, t.ttl = s, s.TTL()
+	if !slices.Equal(t.schema.Dropped(), s.Dropped()) {
+		t.forgetSum()
+	}
+	t.schema, t.ttl, t.schemaHash = s, s.TTL(), 0
 	t.indexes.SetSchema(s)
 }
 

@@ -68,7 +68,7 @@ func (s *stream) run(out *http1.Writer) error {
 		settled := s.feed.End(feed.Settled)
 		moved, err := s.follow(settled)
 		if err == nil && !moved {
-			if err = end; err == nil && s.feed.Await(&s.waker, settled) {
+			if err = end; err == nil && s.feed.Await(&s.waker, feed.Settled, settled) {
 				err = s.wait()
 			}
 		}

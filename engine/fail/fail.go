@@ -45,6 +45,8 @@ const (
 	Reused
 	// Busy is work for which there is no memory next to the work under way; it may be retried after a second.
 	Busy
+	// Follows is a write to a copy of a database that follows another copy.
+	Follows
 )
 
 var kindNames = [...]string{
@@ -64,6 +66,7 @@ var kindNames = [...]string{
 	Closed:      "closed",
 	Reused:      "key reused",
 	Busy:        "busy",
+	Follows:     "follows another copy",
 }
 
 // String returns the kind's name in lower-case words.

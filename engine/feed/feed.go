@@ -63,7 +63,7 @@ type Feed struct {
 	rewrite  rewrite
 	schemas  schemas
 	moved    [reaches]chan struct{} // closed when that end moves; nil if no reader waits
-	wakers   []*Waker               // woken when blocks settle
+	wakers   [reaches][]*Waker      // woken when that end moves
 }
 
 // settling is a block that has landed and is not settled yet.
@@ -155,6 +155,7 @@ func (f *Feed) Undone(first wal.Ticket) {
 	f.settling = slices.DeleteFunc(f.settling, func(s settling) bool { return s.ticket >= first })
 	f.wake(Landed)
 	f.wake(Settled) // a reader that waits for a block that is gone has to be notified
+	f.wake(Durable)
 }
 
 // Opened implements engine.Feed.
@@ -177,9 +178,7 @@ func (f *Feed) Synced(last wal.Ticket) {
 
 // wake notifies the readers that wait for an end to move.
 func (f *Feed) wake(r Reach) {
-	if r == Settled {
-		f.wakeAll()
-	}
+	f.wakeAll(r)
 	if f.moved[r] != nil {
 		close(f.moved[r])
 		f.moved[r] = nil

@@ -79,6 +79,7 @@ type stream struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	data    []byte
+	held    bool // nothing arrives
 	reader  side
 	writer  side
 }
@@ -107,16 +108,24 @@ func (s *stream) read(b []byte) (int, error) {
 			return 0, os.ErrDeadlineExceeded
 		case len(b) == 0:
 			return 0, nil
-		case len(s.data) > 0:
+		case len(s.data) > 0 && !s.held:
 			n := copy(b, s.data)
 			s.data = s.data[n:]
 			s.changed.Broadcast()
 			return n, nil
-		case err != nil:
+		case err != nil && !s.held:
 			return 0, err
 		}
 		s.changed.Wait()
 	}
+}
+
+// hold makes nothing of the stream arrive, or lets it arrive again.
+func (s *stream) hold(held bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = held
+	s.changed.Broadcast()
 }
 
 func (s *stream) write(b []byte) (n int, err error) {

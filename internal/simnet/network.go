@@ -1,6 +1,6 @@
 // Package simnet is a network in memory, for tests that run a whole cluster in one process. Its hosts have names; a listener
 // and a connection belong to a host, and Crash ends all of one host's at once, as a loss of power does. Partition cuts two
-// hosts off from each other.
+// hosts off from each other, and Silence holds what one sends to the other.
 //
 // A connection is a pair of byte streams. What waits on one waits on a condition variable, so that a testing/synctest bubble
 // sees it as blocked. The package starts no goroutine.
@@ -22,6 +22,7 @@ type Network struct {
 	listeners map[string]*listener // by address
 	conns     map[*pair]struct{}
 	cut       map[[2]*Host]bool // in both orders
+	silent    map[[2]*Host]bool // from the first to the second
 }
 
 // Host is one machine of a network.
@@ -35,7 +36,8 @@ type Host struct {
 // New returns a network without hosts.
 func New() *Network {
 	return &Network{
-		hosts: map[string]*Host{}, listeners: map[string]*listener{}, conns: map[*pair]struct{}{}, cut: map[[2]*Host]bool{},
+		hosts: map[string]*Host{}, listeners: map[string]*listener{}, conns: map[*pair]struct{}{},
+		cut: map[[2]*Host]bool{}, silent: map[[2]*Host]bool{},
 	}
 }
 
@@ -74,11 +76,31 @@ func (h *Host) Partition(other *Host) {
 	n.resetLocked(func(p *pair) bool { return p.from == h && p.to == other || p.from == other && p.to == h })
 }
 
-// Heal ends all partitions.
+// Silence makes all that h sends to other stay on its way until Heal: no end of a connection notices, and one that is dialled
+// meanwhile is not answered. What other sends to h arrives.
+func (h *Host) Silence(other *Host) {
+	n := h.network
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.silent[[2]*Host{h, other}] = true
+	n.holdLocked()
+}
+
+// Heal ends all partitions and silences: what was on its way arrives.
 func (n *Network) Heal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	clear(n.cut)
+	clear(n.silent)
+	n.holdLocked()
+}
+
+// holdLocked makes the streams of the connections those of a silence, or not.
+func (n *Network) holdLocked() {
+	for p := range n.conns {
+		p.client.out.hold(n.silent[[2]*Host{p.from, p.to}])
+		p.server.out.hold(n.silent[[2]*Host{p.to, p.from}])
+	}
 }
 
 func (n *Network) resetLocked(which func(*pair) bool) {
@@ -119,6 +141,11 @@ func (h *Host) Dial(ctx context.Context, network, addr string) (net.Conn, error)
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 	case n.cut[[2]*Host{h, l.host}]:
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.EHOSTUNREACH}
+	case n.silent[[2]*Host{h, l.host}] || n.silent[[2]*Host{l.host, h}]:
+		n.mu.Unlock()
+		<-ctx.Done()
+		n.mu.Lock()
+		return nil, &net.OpError{Op: "dial", Net: network, Err: ctx.Err()}
 	}
 	h.ports++
 	p := newPair(h, l.host, h.address(h.ports), l.addr)

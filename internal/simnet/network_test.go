@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/net/nettest"
@@ -111,5 +113,38 @@ func TestWhatWasWrittenBeforeACloseIsRead(t *testing.T) {
 	if _, err := server.Write([]byte{1}); !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("a write to a closed end: %v", err)
 	}
+	server.Close()
+}
+
+func TestASilenceHoldsOneDirection(t *testing.T) {
+	n := New()
+	client, server := connected(t, n)
+	a, b := n.Host("a"), n.Host("b")
+	a.Silence(b)
+	if _, err := client.Write([]byte("late")); err != nil {
+		t.Fatalf("a write to a silenced host: %v", err)
+	}
+	server.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+	if n, err := server.Read(make([]byte, 4)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a read of what is held: %d bytes, %v, want the deadline", n, err)
+	}
+	if _, err := server.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Read(make([]byte, 1)); err != nil {
+		t.Errorf("the other direction: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := b.Dial(ctx, "tcp", "a:80"); err == nil {
+		t.Error("a connection is made though no answer can arrive")
+	}
+	n.Heal()
+	server.SetReadDeadline(time.Time{})
+	got := make([]byte, 4)
+	if _, err := io.ReadFull(server, got); err != nil || string(got) != "late" {
+		t.Errorf("after the silence: %q, %v", got, err)
+	}
+	client.Close()
 	server.Close()
 }

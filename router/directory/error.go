@@ -14,19 +14,34 @@ type NoNode struct{ Name string }
 
 func (e *NoNode) Error() string { return "no node " + e.Name }
 
-// Held is the error of the removal of a node that tenants name.
+// Held is the error of a change of a node that is refused because tenants name the node.
 type Held struct {
-	Node    string
-	Tenants int
+	Node     string
+	Tenants  int // that it holds or that are moving there
+	Replicas int
 }
 
 func (e *Held) Error() string {
-	what := "tenants"
-	if e.Tenants == 1 {
-		what = "tenant"
+	switch {
+	case e.Replicas == 0:
+		return fmt.Sprintf("node %s holds %s: move them first", e.Node, count(e.Tenants, "tenant"))
+	case e.Tenants == 0:
+		return fmt.Sprintf("node %s holds %s: drain it first", e.Node, count(e.Replicas, "replica"))
 	}
-	return fmt.Sprintf("node %s holds %d %s: move them first", e.Node, e.Tenants, what)
+	return fmt.Sprintf("node %s holds %s and %s: drain it first", e.Node, count(e.Tenants, "tenant"), count(e.Replicas, "replica"))
 }
+
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// Paired is the error of a change that a pair of a node and its standby does not allow.
+type Paired struct{ Why string }
+
+func (e *Paired) Error() string { return e.Why }
 
 // Busy is the error of an operation on a tenant that has another one under way.
 type Busy struct {

@@ -88,8 +88,11 @@ func (f *File[N]) Close() error {
 // check fails if a tenant names a node without a row.
 func (f *File[N]) check() (err error) {
 	f.Each(func(t *Tenant, _ N) {
-		if t.State != Gone && f.unknown(t.Node) || t.State == Moving && f.unknown(t.Target) {
-			err = fail.New(fail.Damaged, "tenant %s is on node %q or moves to node %q, which is not recorded", t.Name, t.Node, t.Target)
+		node, target, replica := t.names()
+		for _, name := range []string{node, target, replica} {
+			if name != "" && f.unknown(name) {
+				err = fail.New(fail.Damaged, "tenant %s is on node %q, which is not recorded", t.Name, name)
+			}
 		}
 	})
 	return err
@@ -128,13 +131,13 @@ func (f *File[N]) Change(old, next *Tenant) (now *Tenant, err error) {
 		return (now == nil) == (old == nil) && (now == nil || now.Version == old.Version)
 	}
 	e.allowed = func() error {
-		node, target := next.names()
-		for _, name := range []string{node, target} {
+		node, target, replica := next.names()
+		for _, name := range []string{node, target, replica} {
 			if name != "" && f.unknown(name) {
 				return &NoNode{name}
 			}
 		}
-		return nil
+		return f.isPlace(next)
 	}
 	e.made = func() bool { return !e.current() && now.same(next) }
 	if err := f.change(&e); err != nil {
@@ -143,9 +146,10 @@ func (f *File[N]) Change(old, next *Tenant) (now *Tenant, err error) {
 	return f.Tenant(e.row.name), nil
 }
 
-// ChangeNode is Change of a node's row. It fails with a *Held if next is nil and tenants name the node.
+// ChangeNode is Change of a node's row. It fails with a *Held if next is nil and tenants name the node, and with a *Held or a
+// *Paired if pairs do not allow it.
 func (f *File[N]) ChangeNode(old, next *Node) error {
-	e := edit{row: key{what: nodeRow}, alone: next == nil}
+	e := edit{row: key{what: nodeRow}, alone: next == nil || next.Standby != "" && (old == nil || old.Standby != next.Standby)}
 	if next == nil {
 		e.row.name = old.Name
 		e.statements = deleteNode(e.row.name)
@@ -159,8 +163,11 @@ func (f *File[N]) ChangeNode(old, next *Node) error {
 		return (now == nil) == (old == nil) && (now == nil || now.Version == old.Version)
 	}
 	e.allowed = func() error {
-		if n := f.Naming(e.row.name); next == nil && n > 0 {
-			return &Held{e.row.name, n}
+		switch {
+		case next == nil:
+			return f.isFree(e.row.name)
+		case e.alone:
+			return f.mayPair(next)
 		}
 		return nil
 	}

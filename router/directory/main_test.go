@@ -88,10 +88,12 @@ type table struct {
 	Tenants map[string]Tenant
 	At      map[string]string // the addresses of the objects of the tenants' nodes
 	Naming  map[string]int
+	Copies  map[string]int // by the node of the tenants and that of the replicas
+	Follow  map[string]int
 }
 
 func shown(m *Maps[*object]) table {
-	t := table{map[string]Node{}, map[string]string{}, map[string]Tenant{}, map[string]string{}, map[string]int{}}
+	t := table{map[string]Node{}, map[string]string{}, map[string]Tenant{}, map[string]string{}, map[string]int{}, map[string]int{}, map[string]int{}}
 	for name, n := range *m.nodes.Load() {
 		row := *n.row
 		row.Version = 0
@@ -107,6 +109,12 @@ func shown(m *Maps[*object]) table {
 	})
 	for name, n := range m.naming {
 		t.Naming[name] = n
+	}
+	for p, n := range m.copies {
+		t.Copies[p.of+" "+p.on] = n
+	}
+	for name, n := range m.follow {
+		t.Follow[name] = n
 	}
 	return t
 }

@@ -33,8 +33,13 @@ type Maps[N comparable] struct {
 	mu      sync.Mutex     // one writer at a time
 	version uint64         // all changes up to it are applied, and none of them changes anything any more
 	deleted map[key]uint64 // the versions of the rows deleted after that
-	naming  map[string]int // how many tenants name each node
+	naming  map[string]int // how many tenants name each node as theirs or as their target
+	copies  map[pair]int   // how many tenants of a node have their replica on another
+	follow  map[string]int // how many tenants have their replica on each node
 }
+
+// pair is a node of tenants and the node of their replicas.
+type pair struct{ of, on string }
 
 // key names a row of either collection.
 type key struct{ what, name string } // what is nodeRow or tenantRow
@@ -54,6 +59,7 @@ func (m *Maps[N]) init(o Owner[N]) {
 	m.owner = o
 	m.nodes.Store(&map[string]member[N]{})
 	m.deleted, m.naming = map[key]uint64{}, map[string]int{}
+	m.copies, m.follow = map[pair]int{}, map[string]int{}
 }
 
 // Find returns the row of a tenant and the object of its node: nil and the zero N if there is no such tenant. The name may
@@ -97,6 +103,23 @@ func (m *Maps[N]) Naming(node string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.naming[node]
+}
+
+// Replicas returns how many tenants have their replica on a node, and how many of those are on the node of.
+func (m *Maps[N]) Replicas(on, of string) (all, ofThat int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.follow[on], m.copies[pair{of, on}]
+}
+
+// StandbyOf returns the name of a node's standby, empty for none.
+func (m *Maps[N]) StandbyOf(node string) string {
+	for name, member := range *m.nodes.Load() {
+		if member.row.Standby == node {
+			return name
+		}
+	}
+	return ""
 }
 
 // Version returns the version up to which the maps hold all changes.
@@ -193,16 +216,25 @@ func (m *Maps[N]) applyTenant(row *Tenant, deleted bool) {
 	m.owner.Tenant(row.Name, now, m.works.working(row.Name))
 }
 
-// count adds to the number of tenants that name the nodes of a row.
+// count adds to the numbers of tenants that name the nodes of a row.
 func (m *Maps[N]) count(t *Tenant, add int) {
-	node, target := t.names()
-	for _, name := range []string{node, target} {
-		if name == "" {
-			continue
-		}
-		if m.naming[name] += add; m.naming[name] == 0 {
-			delete(m.naming, name)
-		}
+	node, target, replica := t.names()
+	if node != "" {
+		bump(m.naming, node, add)
+	}
+	if target != "" {
+		bump(m.naming, target, add)
+	}
+	if replica != "" {
+		bump(m.follow, replica, add)
+		bump(m.copies, pair{node, replica}, add)
+	}
+}
+
+// bump adds to a count, which is forgotten at zero.
+func bump[K comparable](counts map[K]int, k K, add int) {
+	if counts[k] += add; counts[k] == 0 {
+		delete(counts, k)
 	}
 }
 

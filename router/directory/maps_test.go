@@ -18,9 +18,9 @@ func newMaps() *Maps[*object] {
 // drawTenant draws a row that names nodes of n0 to n3.
 func drawTenant(t *rapid.T, name string) *Tenant {
 	node := rapid.StringMatching(`n[0-3]`)
-	row := &Tenant{Name: name, Node: node.Draw(t, "node"), State: State(rapid.IntRange(int(Placing), int(Deleting)).Draw(t, "state"))}
+	row := &Tenant{Name: name, Node: node.Draw(t, "node"), State: State(rapid.IntRange(int(Placing), int(Promoting)).Draw(t, "state"))}
 	switch row.State {
-	case Moving:
+	case Moving, Promoting:
 		row.Target = node.Draw(t, "target")
 	case Gone:
 		row.Node = ""
@@ -28,8 +28,13 @@ func drawTenant(t *rapid.T, name string) *Tenant {
 	if row.State == Moving || row.State == Settling {
 		row.Token = rapid.StringMatching(`[A-Z]{3}`).Draw(t, "token")
 	}
+	if row.State != Gone && rapid.Bool().Draw(t, "replicated") {
+		row.Replica, row.Lineage = node.Draw(t, "replica"), "00c0ffee00c0ffee"
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "leftovers") {
-		row.Stale = With(row.Stale, Leftover{node.Draw(t, "stale"), rapid.SampledFrom([]string{"", "T1"}).Draw(t, "its token")})
+		row.Stale = With(row.Stale, Leftover{
+			node.Draw(t, "stale"), rapid.SampledFrom([]string{"", "T1"}).Draw(t, "its token"), Kind(rapid.IntRange(0, int(Dead)).Draw(t, "kind")),
+		})
 	}
 	return row
 }

@@ -61,19 +61,34 @@ func openStore(path string, o engine.Options) (*store, error) {
 
 func (s *store) close() error { return s.db.Close() }
 
-// prepare creates the collections if there are none and looks up how to read them.
+// prepare creates the collections if there are none, adds the fields that they lack, and looks up how to read them.
 func (s *store) prepare() error {
 	for _, text := range schema {
 		if _, err := s.exec(engine.Statement{Text: text}); err != nil {
 			return err
 		}
 	}
+	collections := map[string]*collection{"nodes": &s.nodes, "tenants": &s.tenants}
+	s.look(collections)
+	for _, a := range added {
+		if collections[a.collection].schema.Field(a.field) != nil {
+			continue
+		}
+		if _, err := s.exec(engine.Statement{Text: `alter collection ` + a.collection + ` add field ` + a.field + ` text`}); err != nil {
+			return err
+		}
+	}
+	s.look(collections)
+	return nil
+}
+
+// look finds the numbers and the schemas of the collections.
+func (s *store) look(collections map[string]*collection) {
 	end := s.feed.End(feed.Landed)
-	for name, c := range map[string]*collection{"nodes": &s.nodes, "tenants": &s.tenants} {
+	for name, c := range collections {
 		c.number = s.feed.Collection(everything, name, end)
 		c.schema = s.feed.Schema(c.number, end)
 	}
-	return nil
 }
 
 // failed returns the error that stopped writes, nil if none did.
@@ -97,7 +112,10 @@ func (s *store) all() (nodes, tenants []Change, version uint64, err error) {
 	var texts [2][]byte
 	err = s.db.SettledView(context.Background(), everything, func(v *engine.View) error {
 		version = v.Seq
-		for i, text := range []string{`get nodes select name, addr, token`, `get tenants select name, node, state, target, token, stale`} {
+		for i, text := range []string{
+			`get nodes select name, addr, token, standby, passive`,
+			`get tenants select name, node, state, target, token, stale, replica, lineage`,
+		} {
 			q, err := s.db.Query(text)
 			if err != nil {
 				return err
@@ -172,12 +190,16 @@ func (s *store) read(changes []Change, b feed.Block) ([]Change, error) {
 		}
 		switch c.Table {
 		case s.nodes.number:
-			n := nodeColumns{Name: s.nodes.text(c.Doc, "name"), Addr: s.nodes.text(c.Doc, "addr"), Token: s.nodes.text(c.Doc, "token")}
+			n := nodeColumns{
+				Name: s.nodes.text(c.Doc, "name"), Addr: s.nodes.text(c.Doc, "addr"), Token: s.nodes.text(c.Doc, "token"),
+				Standby: s.nodes.text(c.Doc, "standby"), Passive: s.nodes.text(c.Doc, "passive"),
+			}
 			changes = append(changes, n.change(seq))
 		case s.tenants.number:
 			t := tenantColumns{
 				Name: s.tenants.text(c.Doc, "name"), Node: s.tenants.text(c.Doc, "node"), State: s.tenants.text(c.Doc, "state"),
 				Target: s.tenants.text(c.Doc, "target"), Token: s.tenants.text(c.Doc, "token"), Stale: s.tenants.text(c.Doc, "stale"),
+				Replica: s.tenants.text(c.Doc, "replica"), Lineage: s.tenants.text(c.Doc, "lineage"),
 			}
 			one, err := t.change(seq)
 			if err != nil {
@@ -198,27 +220,33 @@ func (c *collection) text(d doc.Document, field string) string {
 
 // putNode returns the statement that makes next a node's row.
 func putNode(next *Node, isNew bool) engine.Statement {
-	text := `set nodes {addr: $2, token: $3} where name = $1 require 1`
+	text := `set nodes {addr: $2, token: $3, standby: $4, passive: $5} where name = $1 require 1`
 	if isNew {
-		text = `insert nodes {name: $1, addr: $2, token: $3}`
+		text = `insert nodes {name: $1, addr: $2, token: $3, standby: $4, passive: $5}`
 	}
-	return engine.Statement{Text: text, Params: texts(next.Name, next.Addr, next.Token)}
+	c := next.columns()
+	return engine.Statement{Text: text, Params: orNull(3, c.Name, c.Addr, c.Token, c.Standby, c.Passive)}
 }
 
 // putTenant returns the statement that makes next a tenant's row.
 func putTenant(next *Tenant, isNew bool) engine.Statement {
-	text := `set tenants {node: $2, state: $3, target: $4, token: $5, stale: $6} where name = $1 require 1`
+	text := `set tenants {node: $2, state: $3, target: $4, token: $5, stale: $6, replica: $7, lineage: $8} where name = $1 require 1`
 	if isNew {
-		text = `insert tenants {name: $1, node: $2, state: $3, target: $4, token: $5, stale: $6}`
+		text = `insert tenants {name: $1, node: $2, state: $3, target: $4, token: $5, stale: $6, replica: $7, lineage: $8}`
 	}
 	c := next.columns()
-	params := texts(c.Name, c.Node, c.State, c.Target, c.Token, c.Stale)
-	for i := 3; i < len(params); i++ { // columns that are null without a value
+	return engine.Statement{Text: text, Params: orNull(3, c.Name, c.Node, c.State, c.Target, c.Token, c.Stale, c.Replica, c.Lineage)}
+}
+
+// orNull is texts, with the columns from a number on null if they are empty.
+func orNull(from int, list ...string) []doc.Value {
+	params := texts(list...)
+	for i := from; i < len(params); i++ {
 		if len(params[i].B) == 0 {
 			params[i] = doc.Value{}
 		}
 	}
-	return engine.Statement{Text: text, Params: params}
+	return params
 }
 
 // deleteNode and deleteTenant return the statements that delete a row.
