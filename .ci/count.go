@@ -1,14 +1,16 @@
 // Command count reads what `go test -json` prints, shows the output of what
-// failed and one line a package, and ends with "N passed, N failed". It exits 1
-// where anything failed or nothing ran.
+// failed and one line a package, and ends with the slowest tests and "N passed,
+// N failed". It exits 1 if anything failed or nothing ran.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -29,7 +31,11 @@ type counter struct {
 	begun          map[string][]string // by package, the tests in the order they began
 	unfinished     []string            // tests of a package that broke down around them
 	failures       map[string]int      // failed tests by package
+	ended          []event             // of tests, not of their subtests
 }
+
+// slowest is how many of the slowest tests are listed.
+const slowest = 15
 
 func main() {
 	c := &counter{w: os.Stdout, output: make(map[string][]string), begun: make(map[string][]string), failures: make(map[string]int)}
@@ -46,6 +52,7 @@ func main() {
 	for _, test := range c.unfinished {
 		fmt.Fprintf(c.w, "not ended: %s\n", test)
 	}
+	c.showSlowest()
 	fmt.Fprintf(c.w, "%d passed, %d failed\n", c.passed, c.failed)
 	if c.failed > 0 || c.passed == 0 {
 		os.Exit(1)
@@ -59,6 +66,9 @@ func (c *counter) take(line string) {
 		return
 	}
 	key := e.Package + e.ImportPath + " " + e.Test
+	if e.Test != "" && e.Elapsed > 0 && !strings.Contains(e.Test, "/") {
+		c.ended = append(c.ended, e)
+	}
 	switch e.Action {
 	case "run":
 		c.begun[e.Package] = append(c.begun[e.Package], e.Test)
@@ -123,5 +133,14 @@ func (c *counter) showUnfinished(pkg string) {
 			fmt.Fprint(c.w, text)
 		}
 		delete(c.output, key)
+	}
+}
+
+// showSlowest lists the tests that took the longest, from start to end: a
+// parallel test also waits for its turn on a processor.
+func (c *counter) showSlowest() {
+	slices.SortFunc(c.ended, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
+	for _, e := range c.ended[:min(slowest, len(c.ended))] {
+		fmt.Fprintf(c.w, "%6.1fs %s %s\n", e.Elapsed, e.Package, e.Test)
 	}
 }
