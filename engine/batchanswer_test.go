@@ -23,6 +23,9 @@ func large(tb testing.TB) *DB {
 }
 
 func TestTheAnswersOfABatchAreBoundedTogether(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine copies hundreds of MiB, for a limit of bytes")
+	}
 	db := large(t)
 	before, seq := dump(t, db), db.Stats().Seq
 	reads := func(n int) []string { return strings.Split(strings.Repeat("get c\n", n-1)+"get c", "\n") }
@@ -51,6 +54,9 @@ func TestTheAnswersOfABatchAreBoundedTogether(t *testing.T) {
 }
 
 func TestABatchWithCompactKeepsWhatRanBeforeALongAnswer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine copies hundreds of MiB, for a limit of bytes")
+	}
 	db := large(t)
 	texts := append([]string{"put c {n: 8}", "compact"}, strings.Split(strings.Repeat("get c\n", 8)+"put c {n: 9}", "\n")...)
 	results, at, err := db.Batch(context.Background(), Everything(), statements1(texts...))

@@ -366,7 +366,11 @@ func TestTheLinkerFinishesARecoding(t *testing.T) {
 // TestNearByBitsOfVectorsWithoutNegativeNumbers checks that an index of one bit a number finds most of the nearest while it
 // grows, after a reopening and after a compact. Pages of linked vectors are compared with those of `exact`.
 func TestNearByBitsOfVectorsWithoutNegativeNumbers(t *testing.T) {
-	for _, metric := range []string{"cosine", "l2", "dot"} {
+	metrics := []string{"cosine", "l2", "dot"}
+	if testing.Short() {
+		metrics = metrics[:1]
+	}
+	for _, metric := range metrics {
 		fs := crashfs.New(1)
 		db := inMemory(t, Options{FS: fs})
 		mustExec(t, db, `create collection c (v vector<64> @hnsw(`+metric+`, m=8, ef_construction=40, quant=bit))`)

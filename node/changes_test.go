@@ -344,7 +344,7 @@ func TestALargePageEndsByItsBytes(t *testing.T) {
 	r := start(t, Config{Sync: wal.Policy{Always: true}})
 	r.fill("x", 0)
 	text := strings.Repeat("x", 3<<20)
-	r.want(201, "POST", "/t/x/c", fmt.Sprintf(`[{"s": %q}, {"s": %q}, {"s": %q}, {"s": %q}]`, text, text, text, text))
+	r.want(201, "POST", "/t/x/c", `[{"s": "`+strings.Join([]string{text, text, text, text}, `"}, {"s": "`)+`"}]`)
 	r.insert("x", 1, 3)
 	if lines, next := r.changes("x", "since=1"); len(lines) != 3 || next != "4" {
 		t.Errorf("a block larger than a page may be: %d lines up to %s", len(lines), next)

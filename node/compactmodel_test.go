@@ -37,7 +37,11 @@ func (r *running) gauge(name string) *metrics.Gauge { return r.metrics.set.GetOr
 // and after an orderly stop. A seed decides what they write.
 func TestWritesBesideAutomaticCompactionsAreKept(t *testing.T) {
 	const writers, writes = 3, 250
-	for seed := range uint64(2) {
+	seeds := uint64(2)
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			fs := crashfs.New(seed)
 			c := Config{Dir: "/data", FS: fs, Sync: wal.Policy{Always: true}, CompactAt: 0.5}
@@ -115,7 +119,7 @@ func (r *running) wantNumbers(want map[int]int) {
 func TestAQueueOfJobsDoneLeavesASmallFileAndASmallHeap(t *testing.T) {
 	const batch = 10_000
 	jobs := 1_000_000
-	if testing.Short() || underRace {
+	if testing.Short() {
 		jobs = 200_000
 	}
 	before := heap()

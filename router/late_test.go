@@ -259,7 +259,11 @@ func TestALateRequestChangesNothing(t *testing.T) {
 			"it is created again, it is written to, it is deleted, it is created again, it is written to",
 		}},
 	} {
-		for _, script := range c.scripts {
+		scripts := c.scripts
+		if testing.Short() {
+			scripts = scripts[:1]
+		}
+		for _, script := range scripts {
 			names := strings.Split(script, ", ")
 			for after := 0; after <= len(names); after++ {
 				at := 1
@@ -327,7 +331,11 @@ func TestStoriesWithLateRequests(t *testing.T) {
 		"it is written to", "its operator froze and thawed it", "the router is restarted", "the nodes are restarted",
 		"pending repairs are done",
 	}
-	for seed := range uint64(60) {
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 15
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			p := newPost(t)

@@ -1,6 +1,0 @@
-//go:build !race
-
-package node
-
-// underRace reports whether the tests run under the race detector.
-const underRace = false
