@@ -281,8 +281,12 @@ func TestDeletingATenantEndsTheImageBeingSent(t *testing.T) {
 		deleted <- got
 	}()
 	eventually(t, "the delete turns requests away", func() bool {
-		one := r.tenants.Get("acme")
-		return one == nil || one.Uses() < 0
+		one := r.tenants.Find([]byte("acme"))
+		if one == nil || !one.Enter() {
+			return true
+		}
+		one.Leave()
+		return false
 	})
 	var rest bytes.Buffer
 	if _, err := io.Copy(&rest, resp.Body); err == nil {

@@ -44,7 +44,7 @@ func BenchmarkChanges(b *testing.B) {
 			puts++
 		}
 		putting += time.Since(began)
-		one := r.tenants.Get("x")
+		one := r.tenants.Find([]byte("x"))
 		if err := one.DB.Sync(); err != nil {
 			b.Fatal(err)
 		}

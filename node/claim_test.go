@@ -250,7 +250,7 @@ func TestARowThatComesDueWakesAClaim(t *testing.T) {
 	clock := newClock()
 	r := start(t, Config{Clock: clock.Now})
 	r.jobs("x")
-	queues := r.tenants.Get("x").Claims
+	queues := r.tenants.Find([]byte("x")).Claims
 	advance := func(d time.Duration) {
 		clock.Advance(d)
 		queues.WakeDue()
@@ -310,7 +310,7 @@ func TestClaimsThroughAFreeze(t *testing.T) {
 	r.put("x", "b", " + 30")
 	r.wantAdmin(200, "POST", "tenants/x/freeze", "")
 	clock.Advance(30 * time.Millisecond)
-	r.tenants.Get("x").Claims.WakeDue()
+	r.tenants.Find([]byte("x")).Claims.WakeDue()
 	r.want(503, "POST", "/t/x/query", statement(claimJob), "Fenec-Wait", "10")
 	r.rest(1)
 	r.wantAdmin(200, "POST", "tenants/x/thaw", "")

@@ -78,7 +78,7 @@ func TestJobsForLaterWakeAClaimOfExactlySoMany(t *testing.T) {
 	for range 2 {
 		r.rest(1)
 		clock.Advance(time.Second)
-		r.tenants.Get("x").Claims.WakeDue()
+		r.tenants.Find([]byte("x")).Claims.WakeDue()
 	}
 	r.wantAnswer("the claim", claim, 200, `{"affected":2}`)
 }

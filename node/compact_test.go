@@ -50,7 +50,7 @@ func (r *running) fillBig(tenant string) {
 	for range 320 {
 		r.exec(tenant, "put c {s: $1}", doc.TextValue([]byte(bigText)))
 	}
-	if r.single == nil && !r.tenants.CloseIfIdle(r.tenants.Get(tenant)) {
+	if r.single == nil && !r.tenants.CloseIfIdle(r.tenants.Find([]byte(tenant))) {
 		r.t.Fatal("a request is in the tenant")
 	}
 }
@@ -434,7 +434,7 @@ func TestAThawedTenantIsCompacted(t *testing.T) {
 		close(held.release)
 		synctest.Wait()
 		r.wantNotCompacted("x")
-		r.tenants.CloseIfIdle(r.tenants.Get("x"))
+		r.tenants.CloseIfIdle(r.tenants.Find([]byte("x")))
 		r.exec("x", "get c count") // opened frozen
 		synctest.Wait()
 		r.wantNotCompacted("x")
@@ -527,7 +527,7 @@ func TestTheOpenTenantsAreListedWithWhatIsDead(t *testing.T) {
 		r.fillBig("x")
 		r.kill("x")
 		got := r.wantAdmin(200, "GET", "open", "").body
-		s := r.tenants.Get("x").DB.Stats()
+		s := r.tenants.Find([]byte("x")).DB.Stats()
 		if want := fmt.Sprintf(`"file_bytes":%d,"dead_bytes":%d,`, r.size("x"), s.DeadBytes); !strings.Contains(got, want) || s.DeadBytes < 19<<20 {
 			t.Errorf("got %s, want %s in it", got, want)
 		}

@@ -6,7 +6,9 @@ import (
 )
 
 // stored counts the documents a tenant holds, expired ones not yet deleted too.
-func (r *running) stored(tenant string) int { return r.tenants.Get(tenant).DB.Stats().Documents }
+func (r *running) stored(tenant string) int {
+	return r.tenants.Find([]byte(tenant)).DB.Stats().Documents
+}
 
 func TestExpiredDocumentsAreGoneAtOnceAndDeletedLater(t *testing.T) {
 	clock := newClock() // at 03:04:05

@@ -111,7 +111,7 @@ func TestCursorsAcrossTheEndOfANode(t *testing.T) {
 			l.start()
 			l.fill("x", 3) // changes 1 to 4
 			l.want(200, "GET", "/t/x/_changes?since=0", "")
-			tenant := l.tenants.Get("x")
+			tenant := l.tenants.Find([]byte("x"))
 			if err := tenant.DB.Sync(); err != nil {
 				t.Fatal(err)
 			}

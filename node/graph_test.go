@@ -26,7 +26,7 @@ func TestAnIdleTenantKeepsItsGraph(t *testing.T) {
 		if want := `[{"id":2,"_score":1},{"id":1,"_score":2.236068}]`; got != want {
 			t.Fatalf("near answers %s, want %s", got, want)
 		}
-		eventually(t, "the vectors are linked", func() bool { return r.tenants.Get("x").DB.Stats().Waiting == 0 })
+		eventually(t, "the vectors are linked", func() bool { return r.tenants.Find([]byte("x")).DB.Stats().Waiting == 0 })
 		r.closeIdle("x")
 	}
 	if sizes[1] <= sizes[0] || sizes[2] != sizes[1] {

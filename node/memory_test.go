@@ -74,7 +74,7 @@ func (r *running) checkReturned(after string) {
 	if streams := r.streaming.Load(); streams != 0 {
 		r.t.Errorf("after %s %d streams are counted, expected 0", after, streams)
 	}
-	if one := r.tenants.Get("x"); one != nil && !r.tenants.CloseIfIdle(one) {
+	if one := r.tenants.Find([]byte("x")); one != nil && !r.tenants.CloseIfIdle(one) {
 		r.t.Errorf("after %s the tenant is in use, expected idle", after)
 	}
 }

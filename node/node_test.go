@@ -220,13 +220,13 @@ func (r *running) count(tenant string) string {
 }
 
 // isOpen reports whether the tenant's file is open.
-func (r *running) isOpen(tenant string) bool { return r.tenants.Get(tenant) != nil }
+func (r *running) isOpen(tenant string) bool { return r.tenants.Find([]byte(tenant)) != nil }
 
 // closeIdle closes a tenant once no request is in it, which is shortly after an answer.
 func (r *running) closeIdle(tenant string) {
 	r.t.Helper()
 	eventually(r.t, "no request is in "+tenant, func() bool {
-		one := r.tenants.Get(tenant)
+		one := r.tenants.Find([]byte(tenant))
 		return one == nil || r.tenants.CloseIfIdle(one)
 	})
 }

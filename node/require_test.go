@@ -79,13 +79,13 @@ func TestAGetThatRequiresHoldsABatch(t *testing.T) {
 			r.query("x", "put gates {since: now() + 60_000}")
 			r.rest(1)
 			clock.Advance(time.Minute)
-			r.tenants.Get("x").Claims.WakeDue()
+			r.tenants.Find([]byte("x")).Claims.WakeDue()
 		}},
 		{"a row that is over", "get gates where till is not null count require 1", func() {
 			r.query("x", "put gates [{till: now() + 1000}, {till: now() + 600_000}]")
 			r.rest(1)
 			clock.Advance(2 * time.Second)
-			r.tenants.Get("x").Claims.WakeDue()
+			r.tenants.Find([]byte("x")).Claims.WakeDue()
 		}},
 		{"a row beside which another comes", "get gates count require 1 lookup doors on gate required", func() {
 			r.query("x", "put gates {id: 77}")

@@ -275,7 +275,7 @@ func (s *watchStory) steps() map[string]func(*rapid.T) {
 		"restart": func(*rapid.T) {
 			s.alone()
 			for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-				if one := s.r.tenants.Get(s.name); one == nil || s.r.tenants.CloseIfIdle(one) {
+				if one := s.r.tenants.Find([]byte(s.name)); one == nil || s.r.tenants.CloseIfIdle(one) {
 					return
 				}
 				if time.Now().After(deadline) {

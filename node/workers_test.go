@@ -193,7 +193,7 @@ func TestJobsAreInOneHandAtATimeAndAllDone(t *testing.T) {
 		c.enqueue(n, some)
 		n += some
 	}
-	queues := r.tenants.Get("x").Claims
+	queues := r.tenants.Find([]byte("x")).Claims
 	eventually(t, "all jobs are done", func() bool { // what the dead had comes back as their leases run out
 		clock.Advance(lease / 100)
 		queues.WakeDue()

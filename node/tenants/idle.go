@@ -33,12 +33,12 @@ func (s *Set) Sweep() {
 // makeRoom closes idle tenants, least recently used first, until one more of that many bytes fits, or until every tenant is
 // in use. The caller then opens it anyway: refusing requests because others are busy would turn a shortage into an outage.
 func (s *Set) makeRoom(more int64) {
-	for s.budget.tight(more) && s.CloseLeastUsed() {
+	for s.budget.tight(more) && s.closeLeastUsed() {
 	}
 }
 
-// CloseLeastUsed closes the tenant that has been idle longest, and reports whether there was one.
-func (s *Set) CloseLeastUsed() bool {
+// closeLeastUsed closes the tenant that has been idle longest, and reports whether there was one.
+func (s *Set) closeLeastUsed() bool {
 	var busy map[*Tenant]bool
 	for {
 		var oldest *Tenant

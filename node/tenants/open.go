@@ -16,9 +16,6 @@ import (
 // be closed at any time unless the caller enters it.
 func (s *Set) Find(name []byte) *Tenant { return s.registry.find(name) }
 
-// Get is Find for a string.
-func (s *Set) Get(name string) *Tenant { return s.registry.get(name) }
-
 // Single returns the tenant of a Set over one file, nil for a Set over a directory.
 func (s *Set) Single() *Tenant { return s.single }
 
@@ -142,7 +139,7 @@ func (s *Set) Each(fn func(*Tenant)) {
 func (s *Set) withDescriptor(open func() error) error {
 	for {
 		err := open()
-		if !isOutOfDescriptors(err) || !s.CloseLeastUsed() {
+		if !isOutOfDescriptors(err) || !s.closeLeastUsed() {
 			return err
 		}
 	}

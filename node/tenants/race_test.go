@@ -60,7 +60,7 @@ func TestWhateverIsDoneToATenantAtOnceLeavesTheSetWhole(t *testing.T) {
 	open := int64(0)
 	s.registry.each(func(one *Tenant) bool {
 		open++
-		if n := one.Uses(); n != 0 {
+		if n := one.uses.Load(); n != 0 {
 			t.Errorf("%s has %d requests in it", one.Name, n)
 		}
 		return true
@@ -99,7 +99,7 @@ func anything(s *Set, random *rand.Rand, name, image string) (what string, allow
 		_, err = readImage(s, name)
 		return "image", []fail.Kind{absentKind}, err
 	case 8:
-		s.CloseLeastUsed()
+		s.closeLeastUsed()
 		return "close", nil, nil
 	case 9:
 		s.Sweep()

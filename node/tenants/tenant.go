@@ -33,9 +33,6 @@ type Tenant struct {
 // Gone returns a channel that is closed when the tenant must be closed although it is in use: what runs in it for long ends.
 func (t *Tenant) Gone() <-chan struct{} { return t.gone }
 
-// Uses returns how many requests are in the tenant, a negative number if it lets no more enter.
-func (t *Tenant) Uses() int64 { return t.uses.Load() }
-
 // FileBytes returns how many bytes its file had when last measured.
 func (t *Tenant) FileBytes() int64 { return t.file.Load() }
 
