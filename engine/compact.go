@@ -35,7 +35,7 @@ func (db *DB) compactStatement(ctx context.Context, s *statement) (Result, error
 func (db *DB) planCompact(s *statement) error {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
-	if err := db.storableLocked(); err != nil {
+	if err := db.writableLocked(); err != nil {
 		return err
 	}
 	_, err := s.plan(&db.reader)

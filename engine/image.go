@@ -22,6 +22,9 @@ const (
 	imageMark    = "FENECEND"
 	digestSize   = 8
 	imageTrailer = len(imageMark) + 8 + digestSize
+
+	// ImageTrailer is how many bytes an image has after those of the file.
+	ImageTrailer = int64(imageTrailer)
 )
 
 // OpenImage returns a reader of the image of the database as of the change seq, size bytes long. It can be read once.

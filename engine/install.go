@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"fenec/engine/doc"
 	"fenec/engine/fail"
@@ -106,12 +107,27 @@ func (i *ReceivedImage) Install() (*DB, error) {
 		return nil, storageError("installing the image", err)
 	}
 	db.replayed = 0 // the file is in more than one segment
+	db.trim()
 	db.log = i.r.stream.Log(i.path, db.walOptions(), file.File)
 	db.space.file = db.log.Size()
 	if db.beginFeed(); db.opts.Feed != nil {
 		db.opts.Feed.Synced(0) // the whole image is on disk
 	}
 	return db, nil
+}
+
+// trim frees the room that the segments of a received image have to spare: with many small tenants it would be most of their
+// memory.
+func (db *DB) trim() {
+	for i, segment := range db.memory.segments {
+		if cap(segment)-len(segment) <= len(segment)/8 {
+			continue
+		}
+		db.memory.segments[i] = slices.Clone(segment)
+		if db.fed && db.opts.Feed != nil {
+			db.opts.Feed.Relocated(i, db.memory.segments[i])
+		}
+	}
 }
 
 // replaying replays an image in a goroutine while another one receives it.

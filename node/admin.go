@@ -38,10 +38,14 @@ var (
 		"frozen":   {edge.Get, (*Node).adminFrozen},
 		"file":     {edge.Get | edge.Put, (*Node).adminFile},
 		"revision": {edge.Post, (*Node).adminRevision},
+		"follow":   {edge.Post, (*Node).adminFollow},
+		"promote":  {edge.Post, (*Node).adminPromote},
+		"position": {edge.Get, (*Node).adminPosition},
+		"lineage":  {edge.Get, (*Node).adminLineage},
+		"forked":   {edge.Get, (*Node).adminForked},
 	}
 	laterAdmin = map[string]string{
-		"lease": "a lease", "promote": "promoting a copy", "follow": "following another node", "lineage": "lineage",
-		"position": "the position of a copy", "quota": "a quota", "usage": "the usage of a quota",
+		"lease": "a lease", "quota": "a quota", "usage": "the usage of a quota",
 	}
 )
 
@@ -67,6 +71,9 @@ func (n *Node) serveAdmin(r *http1.Request, path [][]byte) http1.Answer {
 	}
 	if what, ok := laterAdmin[last]; ok {
 		return n.answerError(r, later(what))
+	}
+	if last == "forked" && len(path) == at+2 {
+		return n.serveForked(r, name, string(path[at+1]))
 	}
 	one, ok := routes[last]
 	if !ok || len(path) > at+1 {
@@ -135,8 +142,12 @@ func (n *Node) adminOpen(r *http1.Request, _ string) http1.Answer {
 		text = appendNumber(append(text, ','), "file_bytes", t.FileBytes())
 		text = appendNumber(append(text, ','), "dead_bytes", t.DeadBytes())
 		text = strconv.AppendBool(append(text, `,"frozen":`...), t.DB.Frozen())
-		text = append(text, `,"role":"primary","seq":`...)
-		text = append(strconv.AppendUint(text, seq, 10), '}')
+		text = append(append(append(text, `,"role":"`...), roleOf(t.DB.Follows())...), `","seq":`...)
+		text = strconv.AppendUint(text, seq, 10)
+		if status, ok := n.tenants.Status(t.Name); ok && status.Known {
+			text = strconv.AppendUint(append(text, `,"behind":`...), status.Behind, 10)
+		}
+		text = append(text, '}')
 		lines = append(lines, line{t.Name, text})
 	})
 	slices.SortFunc(lines, func(a, b line) int { return strings.Compare(a.name, b.name) })
@@ -154,8 +165,9 @@ func (n *Node) adminOpen(r *http1.Request, _ string) http1.Answer {
 func (n *Node) adminTenant(r *http1.Request, name string) http1.Answer {
 	c, err := readCondition(r)
 	if err == nil && r.Method == "PUT" {
-		if err = n.tenants.Create(name, c); err == nil {
-			return answerTenant(r, 201, name)
+		var lineage string
+		if lineage, err = n.tenants.Create(name, c); err == nil {
+			return answerTenant(r, 201, name, lineage)
 		}
 	} else if err == nil {
 		if err = n.tenants.Delete(name, c); err == nil {
@@ -165,10 +177,10 @@ func (n *Node) adminTenant(r *http1.Request, name string) http1.Answer {
 	return n.answerError(r, err)
 }
 
-func answerTenant(r *http1.Request, status int, name string) http1.Answer {
-	body := append(r.Scratch(), `{"tenant":`...)
-	body = append(doc.AppendQuoted(body, []byte(name)), '}')
-	return http1.Answer{Status: status, Headers: http1.JSON, Body: body}
+func answerTenant(r *http1.Request, status int, name, lineage string) http1.Answer {
+	body := doc.AppendQuoted(append(r.Scratch(), `{"tenant":`...), []byte(name))
+	body = doc.AppendQuoted(append(body, `,"lineage":`...), []byte(lineage))
+	return http1.Answer{Status: status, Headers: http1.JSON, Body: append(body, '}')}
 }
 
 // freezeRequest is the optional body of a freeze or a thaw.
@@ -177,14 +189,22 @@ type freezeRequest struct {
 }
 
 func readFreeze(r *http1.Request) (f freezeRequest, err error) {
-	body, err := r.Body(maxAdminBody)
-	if err != nil || len(body) == 0 {
+	if err := readJSON(r, &f, `{"token": "..."}`); err != nil {
 		return f, err
 	}
-	if err := json.Unmarshal(body, &f, json.RejectUnknownMembers(true)); err != nil {
-		return f, fail.New(fail.Invalid, `invalid body: expected an object {"token": "..."}, or no body`)
-	}
 	return f, checkToken(f.Token)
+}
+
+// readJSON reads the optional body of an admin request, an object of the expected form.
+func readJSON(r *http1.Request, into any, expected string) error {
+	body, err := r.Body(maxAdminBody)
+	if err != nil || len(body) == 0 {
+		return err
+	}
+	if err := json.Unmarshal(body, into, json.RejectUnknownMembers(true)); err != nil {
+		return fail.New(fail.Invalid, "invalid body: expected an object %s, or no body", expected)
+	}
+	return nil
 }
 
 func checkToken(token string) error {

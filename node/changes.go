@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"fenec/engine"
-	"fenec/engine/doc"
 	"fenec/engine/fail"
 	"fenec/engine/feed"
 	"fenec/internal/http1"
@@ -239,7 +238,7 @@ func (p *page) add(b feed.Block) (more bool, err error) {
 		case p.lines == p.limit || len(p.body) >= pageBytes:
 			return errFull
 		default:
-			p.body = appendChange(p.body, one, schema, seq, at)
+			p.body = feed.AppendLine(p.body, one, schema, seq, at)
 			p.lines++
 			return p.count()
 		}
@@ -272,29 +271,3 @@ func (p *page) count() error {
 }
 
 var errFull = errors.New("the page is full")
-
-// ops are the names of changes.
-var ops = map[engine.ChangeOp]string{
-	engine.Put: "put", engine.Deleted: "del", engine.Created: "create", engine.Altered: "alter", engine.Dropped: "drop",
-}
-
-// appendChange appends the line of one change.
-func appendChange(dst []byte, one *engine.Change, schema *doc.Schema, seq uint64, at int64) []byte {
-	dst = strconv.AppendUint(append(dst, `{"seq":`...), seq, 10)
-	dst = strconv.AppendInt(append(dst, `,"at":`...), at, 10)
-	dst = doc.AppendQuoted(append(dst, `,"collection":`...), []byte(schema.Name))
-	dst = append(append(append(dst, `,"op":"`...), ops[one.Op]...), '"')
-	if one.Op == engine.Put || one.Op == engine.Deleted {
-		dst = strconv.AppendInt(append(dst, `,"id":`...), one.ID, 10)
-	}
-	if one.Op == engine.Put {
-		dst = strconv.AppendInt(append(dst, `,"doc":{"id":`...), one.ID, 10)
-		for i := range schema.Fields {
-			f := &schema.Fields[i]
-			dst = doc.AppendQuoted(append(dst, ','), []byte(f.Name))
-			dst = doc.AppendJSON(append(dst, ':'), one.Doc.Field(f.Slot))
-		}
-		dst = append(dst, '}')
-	}
-	return append(dst, "}\n"...)
-}

@@ -42,7 +42,7 @@ func (r *running) exec(tenant, text string, params ...doc.Value) {
 func (r *running) fillBig(tenant string) {
 	r.t.Helper()
 	if r.single == nil {
-		if err := r.tenants.Create(tenant, tenants.Condition{}); err != nil {
+		if _, err := r.tenants.Create(tenant, tenants.Condition{}); err != nil {
 			r.t.Fatal(err)
 		}
 	}

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"fenec/engine/wal"
 	"fenec/internal/edge"
+	"fenec/internal/http1"
 	"fenec/internal/vfs"
+	"fenec/replication"
 
 	"github.com/rs/zerolog"
 )
@@ -20,6 +23,9 @@ type Config struct {
 
 	DataToken  string // guards the tenants' data; open to all if empty
 	AdminToken string // guards /_admin/, which does not exist without one
+
+	ReplicationToken string // of all nodes that follow each other; without one there is no replication
+	ReplicaOf        string // the address of the node that new tenants of this one follow
 
 	Sync             wal.Policy    // when an answered write is on disk; the zero value syncs when a tenant closes
 	IdleClose        time.Duration // a tenant that is unused for that long is closed
@@ -44,6 +50,7 @@ type Config struct {
 
 	Version string
 	FS      vfs.FS           // the real file system if nil
+	Dial    http1.Dialer     // the real network if nil
 	Clock   func() time.Time // the real clock if nil
 	Rand    io.Reader        // the real randomness if nil
 	Log     zerolog.Logger
@@ -62,6 +69,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now
+	}
+	if c.Dial == nil {
+		c.Dial = new(net.Dialer).DialContext
 	}
 	if c.LogLost == nil {
 		c.LogLost = func() int64 { return 0 }
@@ -104,8 +114,23 @@ func (c *Config) Validate(listen string) error {
 		return errors.New("--compact-workers is negative")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key go together: one of them is missing")
+	case c.ReplicationToken != "" && c.File != "":
+		return errors.New("--replication-token and --file exclude each other: only the tenants of a directory are replicated")
+	case c.ReplicationToken != "" && c.Sync == (wal.Policy{}):
+		return errors.New("--replication-token and --sync off exclude each other: a change is sent to a replica once it is on disk")
+	case c.ReplicationToken != "" && (c.ReplicationToken == c.DataToken || c.ReplicationToken == c.AdminToken):
+		return errors.New("--replication-token is the same as another token: a client could read every tenant")
+	case c.ReplicaOf != "" && c.ReplicationToken == "":
+		return errors.New("--replica-of needs --replication-token, the token of the node that is followed")
+	case c.ReplicaOf != "" && c.ReadOnly:
+		return errors.New("--replica-of and --http-read-only exclude each other: a replica writes what it receives")
 	case c.AdminToken != "" && c.AdminToken == c.DataToken:
 		return errors.New("--admin-token and --http-token are the same: a client that may read a tenant could delete it")
+	}
+	if c.ReplicaOf != "" {
+		if _, err := replication.ParseAddress(c.ReplicaOf); err != nil {
+			return fmt.Errorf("--replica-of: %w", err)
+		}
 	}
 	loopback, err := edge.IsLoopback(listen)
 	if err != nil {

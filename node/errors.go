@@ -7,6 +7,7 @@ import (
 	"fenec/engine/fail"
 	"fenec/internal/http1"
 	"fenec/node/tenants"
+	"fenec/replication"
 )
 
 // retrySeconds is the wait in an answer if a retry soon makes sense.
@@ -33,10 +34,14 @@ var statuses = map[fail.Kind]struct {
 	fail.Closed:      {status: 503, retry: true},
 	fail.Reused:      {status: 422},
 	fail.Busy:        {status: 503, retry: true},
+	fail.Follows:     {status: 403},
 }
 
-// absentHeader marks a 404 that means that this node does not hold the tenant, for a router.
-var absentHeader = http1.Header{Name: []byte("Fenec-Tenant"), Value: []byte("absent")}
+// tenantHeader marks, for a router, a 404 that means that this node does not hold the tenant (absent), and a 403 that means that its
+// copy follows another node (replica).
+func tenantHeader(value string) http1.Header {
+	return http1.Header{Name: []byte("Fenec-Tenant"), Value: []byte(value)}
+}
 
 // answerError returns the answer for a request that failed, with the position in the statement in its sentence.
 func (n *Node) answerError(r *http1.Request, err error) http1.Answer {
@@ -57,6 +62,7 @@ func (n *Node) answerFailure(r *http1.Request, err error, message string) http1.
 	var missing *tenants.Absent
 	var framing *http1.Error
 	var late *behind
+	var refused *replication.Ended
 	switch {
 	case errors.As(err, &late):
 		a := http1.ErrorAnswer(504, message)
@@ -64,8 +70,10 @@ func (n *Node) answerFailure(r *http1.Request, err error, message string) http1.
 		return a
 	case errors.As(err, &missing):
 		a := http1.ErrorAnswer(404, message)
-		a.Headers = append(a.Headers[:len(a.Headers):len(a.Headers)], absentHeader)
+		a.Headers = append(a.Headers[:len(a.Headers):len(a.Headers)], tenantHeader("absent"))
 		return a
+	case errors.As(err, &refused):
+		return http1.ErrorAnswer(statusOfRefusal(refused), message)
 	case errors.As(err, &framing):
 		return framing.Answer()
 	}
@@ -82,8 +90,21 @@ func (n *Node) answerFailure(r *http1.Request, err error, message string) http1.
 	case how.status == 500 || how.status == 507:
 		n.log.Error().Bytes("request", r.ID).Err(err).Msg("a request failed")
 	}
+	if kind == fail.Follows {
+		a := http1.ErrorAnswer(how.status, message)
+		a.Headers = append(a.Headers[:len(a.Headers):len(a.Headers)], tenantHeader("replica"))
+		return a
+	}
 	if how.retry {
 		return http1.ErrorAnswerRetry(how.status, message, retrySeconds)
 	}
 	return http1.ErrorAnswer(how.status, message)
+}
+
+// statusOfRefusal returns the status for a copy that may not follow another node.
+func statusOfRefusal(e *replication.Ended) int {
+	if e.Status == 401 {
+		return 502
+	}
+	return 409
 }

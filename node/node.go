@@ -28,6 +28,7 @@ import (
 	"fenec/internal/edge"
 	"fenec/internal/http1"
 	"fenec/node/tenants"
+	"fenec/replication"
 
 	"github.com/rs/zerolog"
 )
@@ -36,6 +37,7 @@ import (
 type Node struct {
 	config                Config
 	dataToken, adminToken edge.Token
+	replicationToken      edge.Token
 	log                   zerolog.Logger
 	tenants               *tenants.Set
 	single                *tenants.Tenant // of a node over one file
@@ -60,6 +62,7 @@ func New(c Config) (*Node, error) {
 	n := &Node{
 		config: c, log: c.Log, stop: make(chan struct{}), maxClaims: maxClaims,
 		dataToken: edge.NewToken(c.DataToken), adminToken: edge.NewToken(c.AdminToken),
+		replicationToken: edge.NewToken(c.ReplicationToken),
 	}
 	n.budget = newBudget(c)
 	n.budget.tenants.Others = func() int64 { return n.budget.bodies.Used() + n.budget.answers.Used() }
@@ -83,6 +86,10 @@ func New(c Config) (*Node, error) {
 // tenantsConfig returns the part of the node's configuration that its tenants need.
 func (n *Node) tenantsConfig() tenants.Config {
 	c := &n.config
+	var connector tenants.Connector
+	if c.ReplicationToken != "" {
+		connector = replication.NewHTTP(c.ReplicationToken, c.Dial)
+	}
 	return tenants.Config{
 		Dir: c.Dir, File: c.File,
 		Engine: engine.Options{
@@ -90,6 +97,7 @@ func (n *Node) tenantsConfig() tenants.Config {
 			KeyTTL: c.IdempotencyTTL, CompactAt: c.CompactAt, Slow: c.Slow, Log: c.Log,
 		},
 		Feed: c.Replication, IdleClose: c.IdleClose, CompactWorkers: c.compactors(),
+		ReplicaOf: c.ReplicaOf, Connector: connector,
 		Budget: n.budget.tenants, NewStreams: newStreams, Metrics: n.metrics.set,
 	}
 }

@@ -103,9 +103,12 @@ func (c *call) behind(why string) error {
 		": change " + strconv.FormatUint(p.after, 10) + " of " + of + " " + why}
 }
 
-// await holds a read until the tenant has reached the request's position, with a change that is as durable as its writer's
-// acknowledgement means.
+// await refuses a read of a copy that has never caught up. It holds any other until the tenant has reached the request's position,
+// with a change that is as durable as its writer's acknowledgement means.
 func (c *call) await() error {
+	if err := c.node.tenants.CheckReadable(c.tenant); err != nil {
+		return err
+	}
 	p := &c.asked
 	if !p.named {
 		return nil
@@ -181,7 +184,7 @@ func errLeaving(name string) error {
 // awaitReads holds statements that only read until their position is reached. Statements of which one writes, and invalid
 // ones, are left to the engine.
 func (c *call) awaitReads(statements ...engine.Statement) error {
-	if !c.asked.given {
+	if !c.asked.given && c.node.tenants.CheckReadable(c.tenant) == nil {
 		return nil
 	}
 	for _, st := range statements {

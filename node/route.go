@@ -8,7 +8,7 @@ import (
 )
 
 // maxSegments is how many segments the longest route has, and one more.
-const maxSegments = 5
+const maxSegments = 6
 
 // handler is the Node as a handler of the connection loop.
 type handler struct{ node *Node }
@@ -45,6 +45,8 @@ func (n *Node) handle(r *http1.Request) http1.Answer {
 		return n.serveTenant(r, nil, r.Path)
 	case len(path) > 0 && string(path[0]) == "_admin":
 		return n.serveAdmin(r, path)
+	case len(path) > 0 && string(path[0]) == "_replication":
+		return n.serveNodeReplication(r, path)
 	}
 	return http1.ErrorAnswer(404, "no such route: tenants are served under /t/<tenant>/")
 }
@@ -83,8 +85,7 @@ var (
 
 // laterPaths are the paths of a tenant's API that this version does not have.
 var laterPaths = map[string]string{
-	"_whoami":      "/_whoami",
-	"_replication": "replication",
+	"_whoami": "/_whoami",
 }
 
 func later(what string) error {
@@ -157,10 +158,14 @@ func findRoute(path [][]byte) (where *route, name []byte, err error) {
 
 // serveTenant answers a request below a tenant.
 func (n *Node) serveTenant(r *http1.Request, name, below []byte) http1.Answer {
+	path := edge.SplitPath(make([][]byte, 0, maxSegments), below)
+	if len(path) > 0 && string(path[0]) == "_replication" && n.single == nil {
+		return n.serveReplication(r, string(name), path)
+	}
 	if r.Method != "OPTIONS" && !n.mayRead(r) {
 		return n.unauthorized(r)
 	}
-	where, named, err := findRoute(edge.SplitPath(make([][]byte, 0, maxSegments), below))
+	where, named, err := findRoute(path)
 	fits := err == nil && where != nil && where.methods&edge.MethodOf(r.Method) != 0
 	var asked position
 	if fits {

@@ -165,10 +165,12 @@ type Status struct {
 	From      string
 	Connected bool
 	CaughtUp  bool
-	Known     bool // Behind is known
-	Behind    uint64
+	Known     bool      // Durable and Behind are known
+	Durable   uint64    // the last change on the primary's disk
+	Behind    uint64    // changes on the primary's disk that the copy lacks
 	Contact   time.Time // when the primary was last heard; zero for never
 	Images    int
+	Diverged  bool  // it held other content than its primary, after an image too
 	Err       error // why it does not follow at present; nil if it does
 }
 
@@ -180,6 +182,9 @@ func (f *Follower) Status(tenant string) (s Status, ok bool) {
 	}
 	return one.status(), true
 }
+
+// Follows reports whether a tenant follows another node.
+func (f *Follower) Follows(tenant string) bool { return f.stream(tenant) != nil }
 
 func (f *Follower) stream(tenant string) *inStream {
 	f.mu.Lock()
@@ -209,6 +214,23 @@ func (f *Follower) Settled(tenant string) <-chan struct{} {
 
 // Counts returns how many tenants follow and how many of them are connected.
 func (f *Follower) Counts() (following, connected int) {
+	f.each(func(s Status) {
+		following++
+		if s.Connected {
+			connected++
+		}
+	})
+	return following, connected
+}
+
+// Behind returns how many changes the tenants lack together, as far as that is known.
+func (f *Follower) Behind() (changes uint64) {
+	f.each(func(s Status) { changes += s.Behind })
+	return changes
+}
+
+// each calls fn with the status of each tenant that follows.
+func (f *Follower) each(fn func(Status)) {
 	f.mu.Lock()
 	streams := make([]*inStream, 0, len(f.streams))
 	for _, s := range f.streams {
@@ -216,11 +238,8 @@ func (f *Follower) Counts() (following, connected int) {
 	}
 	f.mu.Unlock()
 	for _, s := range streams {
-		if s.status().Connected {
-			connected++
-		}
+		fn(s.status())
 	}
-	return len(streams), connected
 }
 
 // Reconnects returns how many connections were dialled after the first one to a node, and Images how many images were taken.

@@ -41,6 +41,7 @@ type inStream struct {
 	armed   *feed.Feed
 	retry   *time.Timer
 
+	answered bool // the primary has answered on this connection, and nothing has gone wrong since
 	above    []string
 	known    bool
 	durable  uint64 // the last change on the primary's disk, if known
@@ -49,6 +50,7 @@ type inStream struct {
 	caughtUp bool
 	image    bool // the next open asks for an image
 	diverged bool // an image was taken because the copy held other content
+	gaveUp   bool // it held other content after that too
 	images   int
 	err      error
 }
@@ -196,7 +198,7 @@ func (s *inStream) hello(l *sourceLink, id uint32, m hello) {
 	if s.link != l || s.id != id || s.phase != opening {
 		return
 	}
-	s.above, s.err = m.above, nil
+	s.above, s.err, s.answered = m.above, nil, true
 	s.known, s.durable, s.goal = true, m.durable, m.durable
 	if m.image {
 		s.phase = waiting
@@ -206,6 +208,7 @@ func (s *inStream) hello(l *sourceLink, id uint32, m hello) {
 	s.phase = flowing
 	s.advanceLocked(seq)
 	l.sumLater(s)
+	s.source.ready(s) // the first acknowledgement
 }
 
 // check returns why a copy at a position must not follow a primary, nil if it may.
@@ -403,6 +406,7 @@ func (s *inStream) differs(why string) {
 	s.follower.config.Log.Error().Str("tenant", s.tenant).Str("primary", s.source.addr).Bool("again", again).Msg(why)
 	if again {
 		s.mu.Lock()
+		s.gaveUp = true
 		s.err, s.phase = &Ended{endDiverged, why + ", after an image too: it no longer follows"}, stopped
 		s.mu.Unlock()
 		s.source.ready(s)
@@ -443,7 +447,7 @@ func (s *inStream) fail(err error, later time.Duration) {
 	if s.phase == stopped {
 		return
 	}
-	s.err, s.phase = err, pausing
+	s.err, s.phase, s.answered = err, pausing, false
 	if s.retry != nil {
 		s.retry.Stop()
 	}
@@ -462,7 +466,7 @@ func (s *inStream) disconnected() {
 	defer s.settle()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.link = nil
+	s.link, s.answered = nil, false
 	if s.phase != stopped {
 		s.phase = waiting
 	}
@@ -497,8 +501,8 @@ func (s *inStream) status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := Status{
-		From: s.target.From, Connected: s.phase == flowing && s.link != nil, CaughtUp: s.caughtUp, Known: s.known,
-		Contact: contact, Images: s.images, Err: s.err,
+		From: s.target.From, Connected: s.answered && s.phase != stopped, CaughtUp: s.caughtUp, Known: s.known, Durable: s.durable,
+		Contact: contact, Images: s.images, Diverged: s.gaveUp, Err: s.err,
 	}
 	if s.durable > s.applied {
 		out.Behind = s.durable - s.applied

@@ -137,6 +137,16 @@ func (p *Primary) Closed(tenant string) {
 	}
 }
 
+// Count returns how many copies of its tenants the Primary feeds.
+func (p *Primary) Count() (n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.copies {
+		n += int64(c.count.Load())
+	}
+	return n
+}
+
 func (p *Primary) streamsOf(tenant string) []*outStream {
 	p.mu.Lock()
 	c := p.copies[tenant]

@@ -3,6 +3,7 @@ package command
 import (
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -32,7 +33,9 @@ func nodeCommand() *cli.Command {
 	}
 	flags = append(flags, secret("http-token", "The `TOKEN` that requests for tenants must have. Required if the node listens beyond loopback.")...)
 	flags = append(flags, secret("admin-token", "The `TOKEN` that requests for /_admin/ must have. Without it, /_admin/ is off.")...)
+	flags = append(flags, secret("replication-token", "The `TOKEN` of all nodes that follow each other's tenants. Without it, there is no replication.")...)
 	flags = append(flags,
+		value("replica-of", "", "Have new tenants follow the ones of the node at this `URL`, such as http://10.0.0.1:8081."),
 		value("sync", "250", "When a write is synced: always (before it is answered), within `MS` milliseconds, or off (when the tenant closes)."),
 		value("idle-close", "300", "Close a tenant after this `TIME` without a request. 0 means never."),
 		value("max-memory", "0", "Maximum `MIB` of open tenants and requests: beyond it, idle tenants are closed first. 0 means no limit."),
@@ -78,6 +81,8 @@ func nodeConfig(c *cli.Context) (config node.Config, address string, err error) 
 		File:             s.text("file"),
 		DataToken:        s.secret("http-token"),
 		AdminToken:       s.secret("admin-token"),
+		ReplicationToken: s.secret("replication-token"),
+		ReplicaOf:        strings.TrimSuffix(s.text("replica-of"), "/"),
 		Sync:             s.sync("sync"),
 		IdleClose:        s.duration("idle-close"),
 		MaxMemory:        s.mebibytes("max-memory"),

@@ -1,6 +1,7 @@
 package http1
 
 import (
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -30,6 +31,11 @@ type Answer struct {
 	// "HTTP/1.", and the handler heeds HEAD and Request.KeepAlive. A Stream with
 	// it always runs; Length only shows whether the body has one.
 	Raw []byte
+
+	// Switch takes over the connection after the head, for another protocol: Status is 101, and Headers name the protocol. It
+	// runs on the connection's goroutine; the connection ends when it returns. Shutdown waits for that, so the handler's owner
+	// ends it first.
+	Switch func(conn net.Conn)
 
 	// Close ends the connection after the answer.
 	Close bool

@@ -16,6 +16,9 @@ func (c *conn) answer() bool {
 	if !ok {
 		a = ErrorAnswer(500, "the request could not be served")
 		a.Close = true
+	} else if a.Switch != nil {
+		c.switchTo(r, &a)
+		return false
 	} else if a.Raw == nil && (a.Status < 200 || a.Status > 599) {
 		a = ErrorAnswer(500, "the handler returned no answer")
 	}

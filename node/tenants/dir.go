@@ -117,9 +117,11 @@ func (s *Set) openOrCreate(path string, o engine.Options) (*engine.DB, error) {
 
 // leftovers are the suffixes of files that an interrupted operation leaves: a hold, a database and an image that were being
 // written.
-var leftovers = []string{holdSuffix + wal.SideSuffix, fileSuffix + wal.SideSuffix, fileSuffix + ".incoming"}
+var leftovers = []string{
+	holdSuffix + wal.SideSuffix, followsSuffix + wal.SideSuffix, fileSuffix + wal.SideSuffix, fileSuffix + ".incoming",
+}
 
-// clearLeftovers removes the files that an interrupted operation left, and holds without a tenant.
+// clearLeftovers removes the files that an interrupted operation left, and holds and roles without a tenant.
 func (s *Set) clearLeftovers() error {
 	files, err := s.fs.ReadDir(s.dir)
 	if err != nil {
@@ -137,9 +139,16 @@ func (s *Set) clearLeftovers() error {
 }
 
 func (s *Set) isLeftover(file string) bool {
-	if name, ok := strings.CutSuffix(file, holdSuffix); ok && http1.ValidTenant(name) {
-		found, err := s.exists(name)
-		return err == nil && !found
+	for _, end := range []string{holdSuffix, followsSuffix} {
+		if name, ok := strings.CutSuffix(file, end); ok && http1.ValidTenant(name) {
+			found, err := s.exists(name)
+			return err == nil && !found
+		}
+	}
+	if side, ok := strings.CutSuffix(file, wal.SideSuffix); ok {
+		if _, _, _, ok := forkedFile(side); ok {
+			return true
+		}
 	}
 	for _, end := range leftovers {
 		if name, ok := strings.CutSuffix(file, end); ok && http1.ValidTenant(name) {

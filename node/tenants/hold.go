@@ -2,12 +2,10 @@ package tenants
 
 import (
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 
 	"fenec/engine/fail"
-	"fenec/engine/wal"
 
 	"github.com/go-json-experiment/json"
 )
@@ -43,20 +41,8 @@ func (s *Set) holdPath(name string) string { return filepath.Join(s.dir, name+ho
 
 // readHold returns the tenant's hold on disk, nil if there is none. An unreadable one still holds.
 func (s *Set) readHold(name string) (*hold, error) {
-	f, err := s.fs.OpenFile(s.holdPath(name), os.O_RDONLY, 0)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	text := make([]byte, min(size, maxHold))
-	if _, err := f.ReadAt(text, 0); err != nil && !errors.Is(err, io.EOF) {
+	text, err := s.readBeside(s.holdPath(name), maxHold)
+	if text == nil || err != nil {
 		return nil, err
 	}
 	h := &hold{}
@@ -74,20 +60,11 @@ func (s *Set) writeHold(name string, old *hold, h hold) (stays bool, err error) 
 	if err != nil {
 		return false, err
 	}
-	side := s.holdPath(name) + wal.SideSuffix
-	renamed := false
-	if err = s.writeSide(side, text); err == nil {
-		if err = s.fs.Rename(side, s.holdPath(name)); err == nil {
-			renamed = true
-			err = s.fs.SyncDir(s.dir)
-		}
-	}
+	renamed, err := s.storeBeside(s.holdPath(name), text)
 	if err == nil {
 		return true, nil
 	}
-	if !renamed {
-		s.fs.Remove(side) // it may not exist
-	} else if old == nil {
+	if renamed && old == nil {
 		if undone := s.removeHold(name); undone != nil {
 			stays = true
 			s.log.Error().Str("tenant", name).Err(undone).
@@ -95,18 +72,6 @@ func (s *Set) writeHold(name string, old *hold, h hold) (stays bool, err error) 
 		}
 	}
 	return stays, storageError("the freeze cannot be stored", err)
-}
-
-// writeSide writes the text to a file and syncs it.
-func (s *Set) writeSide(path string, text []byte) error {
-	f, err := openForWriting(s.fs, path)
-	if err != nil {
-		return err
-	}
-	if _, err = f.WriteAt(text, 0); err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }
 
 // removeHold removes a hold from the disk; a missing one is no error. An earlier attempt may have removed the file and not

@@ -20,7 +20,7 @@ func (s *Set) Sweep() {
 	var idle []*Tenant
 	s.Each(func(t *Tenant) {
 		s.Measure(t)
-		if t != s.single && s.config.IdleClose > 0 && now.Sub(time.Unix(0, t.last.Load())) >= s.config.IdleClose {
+		if t != s.single && s.config.IdleClose > 0 && t.follows.Load() == nil && now.Sub(time.Unix(0, t.last.Load())) >= s.config.IdleClose {
 			idle = append(idle, t)
 		}
 	})
@@ -43,7 +43,7 @@ func (s *Set) closeLeastUsed() bool {
 	for {
 		var oldest *Tenant
 		s.registry.each(func(t *Tenant) bool {
-			if t.uses.Load() == 0 && !busy[t] && (oldest == nil || t.last.Load() < oldest.last.Load()) {
+			if t.uses.Load() == 0 && !busy[t] && t.follows.Load() == nil && (oldest == nil || t.last.Load() < oldest.last.Load()) {
 				oldest = t
 			}
 			return true
@@ -62,14 +62,14 @@ func (s *Set) closeLeastUsed() bool {
 }
 
 // CloseIfIdle closes a tenant unless a request is in it or its gate is held: the holder of that gate may be waiting for the
-// caller's. It reports whether it did.
+// caller's. A copy that follows is never closed for idleness: it would fall behind. It reports whether it did.
 func (s *Set) CloseIfIdle(t *Tenant) bool {
 	unlock := s.gates.tryLock(t.Name)
 	if unlock == nil {
 		return false
 	}
 	defer unlock()
-	if s.registry.get(t.Name) != t || !t.shutIfIdle() {
+	if s.registry.get(t.Name) != t || t.follows.Load() != nil || !t.shutIfIdle() {
 		return false
 	}
 	_ = s.closeTenant(t) // logged there; the next open reports it

@@ -6,23 +6,34 @@ import (
 
 	"fenec/engine"
 	"fenec/engine/fail"
+	"fenec/replication"
 )
 
 func errTaken(name string) error {
 	return fail.New(fail.Conflict, "tenant %s exists already", name)
 }
 
-// Create creates an empty tenant and opens it.
-func (s *Set) Create(name string, c Condition) error {
+// Create creates an empty tenant, opens it and returns its lineage: which tenant the file is, on whatever node. If the Set has a ReplicaOf, the tenant follows the one of that name there.
+func (s *Set) Create(name string, c Condition) (lineage string, err error) {
 	if err := s.CheckWritable(); err != nil {
-		return err
+		return "", err
 	}
-	return s.alone(name, c, func() error {
+	err = s.alone(name, c, func() (err error) {
 		if err := s.mustBeFree(name, c); err != nil {
 			return err
 		}
-		return s.createLocked(name)
+		if s.config.ReplicaOf != "" {
+			defer s.goOnFollowing(name)
+			err = s.createFollowing(name, &follows{})
+		} else {
+			err = s.createLocked(name, nil)
+		}
+		if err == nil {
+			lineage = s.registry.get(name).DB.Lineage()
+		}
+		return err
 	})
+	return lineage, err
 }
 
 // mustBeFree returns an error if there is a tenant of that name, or if the condition names a change, which only an existing
@@ -40,20 +51,27 @@ func (s *Set) mustBeFree(name string, c Condition) error {
 	return nil
 }
 
-func (s *Set) createLocked(name string) error {
+// createLocked creates a tenant, which follows if f is not nil. It needs the gate.
+func (s *Set) createLocked(name string, f *follows) error {
 	s.ending.RLock()
 	defer s.ending.RUnlock()
 	if s.ended {
 		return ErrStopping
 	}
-	// A hold without a tenant is left of one that was deleted as the node stopped; it does not apply to the new one.
+	// A hold or a role without a tenant is left of one that was deleted as the node stopped; it does not apply to the new one.
 	if err := s.removeAnyHold(name); err != nil {
 		return err
+	}
+	if f == nil {
+		if err := s.removeAnyFollows(name); err != nil {
+			return err
+		}
 	}
 	s.budget.open.Add(1)
 	s.makeRoom(0)
 	var db *engine.DB
 	o, changes := s.engineOptions(name)
+	o.Follower = f != nil
 	err := s.withDescriptor(func() (err error) {
 		db, err = engine.Create(s.path(name), o)
 		return err
@@ -68,6 +86,7 @@ func (s *Set) createLocked(name string) error {
 	s.refusals.forget(name)
 	s.metrics.opened.Inc()
 	t := s.newTenant(name, db, changes)
+	t.follows.Store(f)
 	s.makeRoom(0)
 	s.registry.put(t)
 	return nil
@@ -78,7 +97,7 @@ func (s *Set) Delete(name string, c Condition) error {
 	if err := s.CheckWritable(); err != nil {
 		return err
 	}
-	return s.alone(name, c, func() error {
+	return s.withoutFollowing(name, c, func() error {
 		if c.Named {
 			if err := s.stopAt(name, c); err != nil {
 				return err
@@ -96,6 +115,10 @@ func (s *Set) stopAt(name string, c Condition) error {
 		return err
 	}
 	defer s.Release(t)
+	if t.DB.Follows() { // and is fed no more
+		seq, _ := t.DB.Position()
+		return c.at(name, seq)
+	}
 	seq, err := t.DB.Freeze()
 	if err == nil {
 		err = c.at(name, seq)
@@ -124,5 +147,6 @@ func (s *Set) deleteLocked(name string) error {
 		return storageError("the tenant's removal cannot be synced", err)
 	}
 	s.refusals.forget(name)
-	return s.removeAnyHold(name)
+	s.primary.End(name, &replication.Ended{Status: 404, Sentence: "no tenant " + name + " here: it was deleted"})
+	return errors.Join(s.removeAnyHold(name), s.removeAnyFollows(name), s.removeForked(name))
 }

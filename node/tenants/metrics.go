@@ -8,6 +8,10 @@ type counters struct {
 	opened, closed *metrics.Counter
 	compactions    map[compactResult]*metrics.Counter
 	compacted      *metrics.Counter // bytes removed from files
+
+	promoted *metrics.Counter
+	diverged *metrics.Counter
+	forked   *metrics.Counter // changes kept in files of branches
 }
 
 // register adds the metrics of the Set.
@@ -38,6 +42,20 @@ func (s *Set) register(set *metrics.Set) {
 	})
 	gauge("fenec_replication_buffer_max_bytes", func() int64 { return s.config.Feed })
 	s.registerSums(gauge)
+	s.registerReplication(set, gauge)
+}
+
+// registerReplication adds the metrics of the copies here and elsewhere.
+func (s *Set) registerReplication(set *metrics.Set, gauge func(name string, value func() int64)) {
+	s.metrics.promoted = set.NewCounter("fenec_promotions_total")
+	s.metrics.diverged = set.NewCounter("fenec_replica_diverged_total")
+	s.metrics.forked = set.NewCounter("fenec_forked_changes_total")
+	gauge("fenec_replicas", func() int64 { return s.primary.Count() })
+	gauge("fenec_following", func() int64 { following, _ := s.follower.Counts(); return int64(following) })
+	gauge("fenec_following_connected", func() int64 { _, connected := s.follower.Counts(); return int64(connected) })
+	gauge("fenec_replica_behind", func() int64 { return int64(s.follower.Behind()) })
+	gauge("fenec_replica_images_total", func() int64 { return s.follower.Images() })
+	gauge("fenec_replica_reconnects_total", func() int64 { return s.follower.Reconnects() })
 }
 
 // registerSums adds the metrics that are a sum over the open tenants.

@@ -65,6 +65,7 @@ func (s *Set) admit(t *Tenant) {
 	s.registry.put(t)
 	s.metrics.opened.Inc()
 	s.compactIfDue(t)
+	s.primary.Opened(t.Name)
 }
 
 // openLocked opens a tenant's file, and closes others if descriptors or memory are short. It needs the gate.
@@ -77,12 +78,18 @@ func (s *Set) openLocked(name string) (*Tenant, error) {
 	s.budget.open.Add(1)
 	s.makeRoom(size)
 	var h *hold
+	var f *follows
 	var db *engine.DB
 	o, changes := s.engineOptions(name)
 	err := s.withDescriptor(func() (err error) {
-		if h, err = s.readHold(name); err == nil {
-			db, err = engine.Open(path, o)
+		if h, err = s.readHold(name); err != nil {
+			return err
 		}
+		if f, err = s.readFollows(name); err != nil {
+			return err
+		}
+		o.Follower = f != nil
+		db, err = engine.Open(path, o)
 		return err
 	})
 	if err != nil {
@@ -90,6 +97,7 @@ func (s *Set) openLocked(name string) (*Tenant, error) {
 		return nil, err
 	}
 	t := s.newHeldTenant(name, db, changes, h)
+	t.follows.Store(f)
 	s.makeRoom(0)
 	return t, nil
 }
@@ -106,8 +114,10 @@ func (s *Set) newTenant(name string, db *engine.DB, changes *feed.Feed) *Tenant 
 
 // newHeldTenant is newTenant for a tenant that h holds, nil for none.
 func (s *Set) newHeldTenant(name string, db *engine.DB, changes *feed.Feed, h *hold) *Tenant {
-	if h != nil {
+	if h != nil && !db.Follows() { // one that is left of a freeze before it was told to follow has no effect
 		db.Refreeze()
+	} else {
+		h = nil
 	}
 	t := s.newTenant(name, db, changes)
 	t.hold.Store(h)
@@ -159,6 +169,7 @@ func (s *Set) closeTenant(t *Tenant) error {
 	s.budget.count(t, 0, 0, 0)
 	err := t.DB.Close()
 	s.compactor.forget(t.Name) // it is no longer due
+	s.primary.Closed(t.Name)
 	if err != nil {
 		s.log.Error().Str("tenant", t.Name).Err(err).Msg("closing a tenant failed")
 	}

@@ -40,7 +40,7 @@ func tell(s *Set) (done stage) {
 		return err
 	}
 	steps := []func() error{
-		created: func() error { return s.Create("a", Condition{}) },
+		created: func() error { return s.create("a", Condition{}) },
 		filled: func() error {
 			return errors.Join(run("a", "create collection c (n int)"), run("a", "put c [{n: 1}, {n: 2}]"), run("a", "put c {n: 3}"))
 		},
@@ -56,7 +56,7 @@ func tell(s *Set) (done stage) {
 		},
 		thawed:       func() error { _, err := s.Thaw("b", "", Condition{}); return err },
 		deleted:      func() error { return s.Delete("a", Condition{}) },
-		recreated:    func() error { return s.Create("a", Condition{}) },
+		recreated:    func() error { return s.create("a", Condition{}) },
 		deletedAgain: func() error { return s.Delete("a", Condition{}) },
 	}
 	for at := created; at <= deletedAgain; at++ {
@@ -177,7 +177,7 @@ func checkReport(t *testing.T, freezes bool, disk func(*crashfs.FS), keep func(i
 	}
 	s, err := Open(over(fs))
 	if err == nil {
-		err = s.Create("a", Condition{})
+		err = s.create("a", Condition{})
 	}
 	if err != nil {
 		t.Fatal(err)

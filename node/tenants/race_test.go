@@ -26,7 +26,7 @@ func TestWhateverIsDoneToATenantAtOnceLeavesTheSetWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := []string{"a", "b", "c", "d"}
-	if err := s.Create("a", Condition{}); err != nil {
+	if err := s.create("a", Condition{}); err != nil {
 		t.Fatal(err)
 	}
 	first, err := readImage(s, "a")
@@ -83,7 +83,7 @@ const absentKind = fail.Kind(0)
 func anything(s *Set, random *rand.Rand, name, image string) (what string, allowed []fail.Kind, err error) {
 	switch random.IntN(16) {
 	case 0, 1:
-		return "create", []fail.Kind{fail.Conflict}, s.Create(name, Condition{})
+		return "create", []fail.Kind{fail.Conflict}, s.create(name, Condition{})
 	case 2:
 		return "delete", []fail.Kind{absentKind}, s.Delete(name, Condition{})
 	case 3:

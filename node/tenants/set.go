@@ -29,6 +29,7 @@ import (
 	"fenec/engine"
 	"fenec/engine/feed"
 	"fenec/internal/vfs"
+	"fenec/replication"
 
 	"github.com/VictoriaMetrics/metrics"
 	"github.com/rs/zerolog"
@@ -43,6 +44,9 @@ type Config struct {
 	Feed           int64          // bytes of changes kept that a tenant's file no longer has; 64 MiB if zero
 	IdleClose      time.Duration  // a tenant that is unused for that long is closed; never if zero
 	CompactWorkers int            // how many files are compacted at once; none if zero
+
+	ReplicaOf string    // the address of the node that new tenants follow; none if empty
+	Connector Connector // reaches the nodes that tenants follow; nil if the Set cannot follow
 
 	Budget     *Budget        // shared with the caller
 	NewStreams func() Streams // returns the streams of a tenant that is being opened; may be nil
@@ -78,6 +82,8 @@ type Set struct {
 	budget    *Budget
 	compactor compactor
 	metrics   counters
+	primary   *replication.Primary
+	follower  *replication.Follower
 
 	ending  sync.RWMutex  // held for reading while a tenant is being opened
 	ended   bool          // no more tenants are opened
@@ -107,6 +113,7 @@ func Open(c Config) (*Set, error) {
 	s.revisions.init(c.Engine.Rand)
 	s.compactor.init(s)
 	s.register(c.Metrics)
+	s.startReplication()
 	s.endSoon = sync.OnceFunc(s.beginEnd)
 	s.close = sync.OnceValue(s.end)
 	var err error
@@ -114,6 +121,9 @@ func Open(c Config) (*Set, error) {
 		err = s.openFile(c.File)
 	} else {
 		err = s.openDirectory(c.Dir)
+	}
+	if err == nil && c.Connector != nil && c.File == "" {
+		err = s.followAll()
 	}
 	if err != nil {
 		return nil, err
@@ -161,6 +171,9 @@ func (s *Set) engineOptions(name string) (engine.Options, *feed.Feed) {
 	}
 	changes := feed.New(s.config.Feed)
 	o.Feed, o.Due = changes, func() { s.compactor.want(name) }
+	if copies := s.primary.Copies(name); o.Sync.Always {
+		o.Acknowledge = copies.Handed
+	}
 	return o, changes
 }
 
@@ -181,6 +194,8 @@ func (s *Set) Close() error { return s.close() }
 
 func (s *Set) end() error {
 	s.EndSoon()
+	s.follower.Close()
+	s.primary.Close()
 	s.stopped.Wait()
 	return errors.Join(s.closeAll(), s.unlock())
 }

@@ -30,7 +30,7 @@ func files(t *testing.T, fs *crashfs.FS) string {
 // directory is as it was, now and for a Set that is opened on it.
 func TestWhatFailsHalfWayLeavesNoFile(t *testing.T) {
 	filled := func(t *testing.T, s *Set) {
-		if err := s.Create("acme", Condition{}); err != nil {
+		if err := s.create("acme", Condition{}); err != nil {
 			t.Fatal(err)
 		}
 		run(t, s, "acme", "create collection c (s text)")
@@ -51,7 +51,7 @@ func TestWhatFailsHalfWayLeavesNoFile(t *testing.T) {
 		do     func(s *Set) error
 	}{
 		{"a freeze", filled, func(s *Set) error { _, err := s.Freeze("acme", "x", Condition{}); return err }},
-		{"a create", nil, func(s *Set) error { return s.Create("acme", Condition{}) }},
+		{"a create", nil, func(s *Set) error { return s.create("acme", Condition{}) }},
 		{"an install", nil, func(s *Set) error {
 			_, err := s.Install("acme", "", Condition{}, strings.NewReader(image), int64(len(image)))
 			return err

@@ -25,6 +25,8 @@ type Tenant struct {
 	file   atomic.Int64 // bytes of its file, likewise
 	dead   atomic.Int64 // bytes of the file that a compact would remove
 	hold   atomic.Pointer[hold]
+	// follows is the role of a copy that follows another node; nil for a primary.
+	follows atomic.Pointer[follows]
 
 	gone chan struct{} // closed when the tenant must be closed although in use
 	left chan struct{} // wakes the goroutine that waits for the last request to leave
