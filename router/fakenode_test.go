@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"fenec/internal/simnet"
@@ -26,6 +27,9 @@ type fakeNode struct {
 	server *httptest.Server
 	at     string                                     // its address, if that is not the listener's
 	cut    func(n *fakeNode, r *http.Request) verdict // nil lets everything pass
+	down   atomic.Bool                                // it answers nothing
+	gone   atomic.Bool                                // it was killed
+	deaf   atomic.Bool                                // its copies get nothing from those that they follow
 
 	mu      sync.Mutex
 	run     int            // how often it was started
@@ -42,9 +46,14 @@ type fakeTenant struct {
 	frozen bool
 	held   bool
 	token  string
+
+	lineage string
+	term    int
+	replica *follow // nil for a primary
+	tails   int     // values that a failover left behind
 }
 
-func (t *fakeTenant) writable() bool { return !t.frozen && !t.held }
+func (t *fakeTenant) writable() bool { return !t.frozen && !t.held && t.replica == nil }
 
 // verdict is what becomes of a request.
 type verdict uint8
@@ -61,8 +70,18 @@ func newFakeNode(t testing.TB, name string) *fakeNode {
 	t.Helper()
 	n := &fakeNode{t: t, name: name, tenants: map[string]*fakeTenant{}, changes: map[string]int{}}
 	n.server = httptest.NewServer(http.HandlerFunc(n.serve))
-	t.Cleanup(n.server.Close)
+	n.join()
 	return n
+}
+
+// join has other nodes reach the node until the test ends.
+func (n *fakeNode) join() {
+	addr := n.addr()
+	mesh.Store(addr, n)
+	n.t.Cleanup(func() {
+		mesh.Delete(addr)
+		n.server.Close()
+	})
 }
 
 // newFakeNodeOn is newFakeNode on a network in memory.
@@ -75,7 +94,7 @@ func newFakeNodeOn(t testing.TB, network *simnet.Network, name string) *fakeNode
 	n := &fakeNode{t: t, name: name, at: name + ":80", tenants: map[string]*fakeTenant{}, changes: map[string]int{}}
 	n.server = &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(n.serve)}}
 	n.server.Start()
-	t.Cleanup(n.server.Close)
+	n.join()
 	return n
 }
 
@@ -97,6 +116,9 @@ func (n *fakeNode) serve(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	cut, v := n.cut, pass
 	n.mu.Unlock()
+	if n.down.Load() {
+		panic(http.ErrAbortHandler)
+	}
 	if cut != nil {
 		v = cut(n, r)
 	}
@@ -148,27 +170,7 @@ func (n *fakeNode) handle(w http.ResponseWriter, r *http.Request) {
 		n.admin(w, r, path)
 		return
 	}
-	parts := strings.SplitN(r.URL.Path, "/", 4) // "", t, name, rest
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	t := n.tenants[parts[2]]
-	switch {
-	case t == nil:
-		w.Header().Set("Fenec-Tenant", "absent")
-		refuseWith(w, 404, "no tenant "+parts[2])
-	case r.Method == "GET":
-		json.NewEncoder(w).Encode(t.Values)
-	case !t.writable():
-		w.Header().Set("Retry-After", "1")
-		refuseWith(w, 503, "writes are paused")
-	default:
-		t.Values = append(t.Values, string(body))
-		io.WriteString(w, "kept")
-	}
+	n.serveData(w, r)
 }
 
 func (n *fakeNode) admin(w http.ResponseWriter, r *http.Request, path string) {
@@ -190,8 +192,24 @@ func (n *fakeNode) admin(w http.ResponseWriter, r *http.Request, path string) {
 	if len(parts) > 2 {
 		what += " " + parts[2]
 	}
+	if path == "tenants" {
+		names := n.names()
+		list := make([]string, 0, len(names))
+		for name := range names {
+			list = append(list, name)
+		}
+		json.NewEncoder(w).Encode(list)
+		return
+	}
 	var image []byte
-	if what == "PUT file" {
+	var o order
+	switch what {
+	case "POST follow":
+		o = readOrder(r, parts[1])
+		defer n.pull(parts[1])
+	case "GET position":
+		n.pull(parts[1])
+	case "PUT file":
 		var err error
 		if image, err = io.ReadAll(r.Body); err != nil {
 			return // cut short: nothing is installed
@@ -199,7 +217,7 @@ func (n *fakeNode) admin(w http.ResponseWriter, r *http.Request, path string) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.tenantAdmin(w, r, what, parts[1], image)
+	n.tenantAdmin(w, r, what, parts[1], image, o)
 }
 
 // revision is what a name is at: every admin change ends it, and a restart ends all.
@@ -215,7 +233,7 @@ func (n *fakeNode) restart() {
 	n.changes = map[string]int{}
 }
 
-func (n *fakeNode) tenantAdmin(w http.ResponseWriter, r *http.Request, what, name string, image []byte) {
+func (n *fakeNode) tenantAdmin(w http.ResponseWriter, r *http.Request, what, name string, image []byte, o order) {
 	t := n.tenants[name]
 	if what == "GET frozen" {
 		w.Header().Set("Fenec-Revision", n.revision(name))
@@ -225,18 +243,23 @@ func (n *fakeNode) tenantAdmin(w http.ResponseWriter, r *http.Request, what, nam
 			refuseWith(w, 409, "the tenant is at revision "+n.revision(name)+", not at "+asked)
 			return
 		}
-		defer func() { n.changes[name]++ }()
 	}
+	changes := !strings.HasPrefix(what, "GET")
+	defer func() {
+		if changes {
+			n.changes[name]++
+		}
+	}()
 	if seq := r.Header.Get("Fenec-Seq"); seq != "" && (t == nil || seq != itoa(len(t.Values))) {
 		refuseWith(w, 409, "the tenant is at another change than "+seq)
 		return
 	}
-	if t == nil && what != "PUT" && what != "PUT file" && what != "POST revision" {
+	if t == nil && what != "PUT" && what != "PUT file" && what != "POST revision" && what != "POST follow" {
 		refuseWith(w, 404, "no tenant "+name)
 		return
 	}
 	var asked struct{ Token string }
-	if strings.HasPrefix(what, "POST") {
+	if strings.HasPrefix(what, "POST") && what != "POST follow" {
 		json.NewDecoder(r.Body).Decode(&asked)
 	}
 	switch what {
@@ -245,30 +268,31 @@ func (n *fakeNode) tenantAdmin(w http.ResponseWriter, r *http.Request, what, nam
 			refuseWith(w, 409, "taken")
 			return
 		}
-		t = &fakeTenant{held: image != nil, token: r.URL.Query().Get("token")}
+		t = &fakeTenant{held: image != nil, token: r.URL.Query().Get("token"), lineage: newLineage()}
 		if image != nil && !t.install(image) {
 			refuseWith(w, 400, "the image is damaged")
 			return
 		}
 		n.tenants[name] = t
 		w.WriteHeader(201)
+		json.NewEncoder(w).Encode(map[string]string{"tenant": name, "lineage": t.lineage})
 	case "DELETE":
 		delete(n.tenants, name)
 		w.WriteHeader(204)
-	case "POST freeze":
-		if !t.writable() && t.token != asked.Token {
-			refuseWith(w, 409, "frozen under another token")
+	case "POST follow":
+		changes = n.obey(w, name, t, o)
+	case "POST promote":
+		changes = t.promoteCopy(w)
+	case "GET position":
+		t.sayPosition(w)
+	case "GET forked":
+		json.NewEncoder(w).Encode(make([]struct{}, t.tails))
+	case "POST freeze", "POST thaw":
+		if t.replica != nil {
+			refuseWith(w, 409, "the copy follows another node")
 			return
 		}
-		t.frozen, t.token = true, asked.Token
-		t.say(w)
-	case "POST thaw":
-		if !t.writable() && asked.Token != "" && t.token != asked.Token {
-			refuseWith(w, 409, "frozen under another token")
-			return
-		}
-		t.frozen, t.held, t.token = false, false, ""
-		t.say(w)
+		n.pause(w, what, t, asked.Token)
 	case "POST revision":
 	case "GET frozen":
 		t.say(w)
@@ -279,22 +303,52 @@ func (n *fakeNode) tenantAdmin(w http.ResponseWriter, r *http.Request, what, nam
 	}
 }
 
+// pause freezes or thaws a tenant.
+func (n *fakeNode) pause(w http.ResponseWriter, what string, t *fakeTenant, token string) {
+	switch what {
+	case "POST freeze":
+		if !t.writable() && t.token != token {
+			refuseWith(w, 409, "frozen under another token")
+			return
+		}
+		t.frozen, t.token = true, token
+		t.say(w)
+	case "POST thaw":
+		if !t.writable() && token != "" && t.token != token {
+			refuseWith(w, 409, "frozen under another token")
+			return
+		}
+		t.frozen, t.held, t.token = false, false, ""
+		t.say(w)
+	}
+}
+
 func (t *fakeTenant) say(w http.ResponseWriter) {
 	json.NewEncoder(w).Encode(map[string]any{"frozen": t.frozen || t.held, "token": t.token, "held": t.held, "seq": len(t.Values)})
 }
 
-// image is the tenant's values with a digest before them.
+// imaged is what an image contains.
+type imaged struct {
+	Values  []string
+	Lineage string
+	Term    int
+}
+
+// image is the tenant's values, lineage and term with a digest before them.
 func (t *fakeTenant) image() []byte {
-	body, _ := json.Marshal(t.Values)
+	body, _ := json.Marshal(imaged{t.Values, t.lineage, t.term})
 	sum := sha256.Sum256(body)
 	return append(sum[:], body...)
 }
 
 func (t *fakeTenant) install(image []byte) bool {
-	if len(image) < sha256.Size || [sha256.Size]byte(image) != sha256.Sum256(image[sha256.Size:]) {
+	var i imaged
+	if len(image) < sha256.Size || [sha256.Size]byte(image) != sha256.Sum256(image[sha256.Size:]) ||
+		json.Unmarshal(image[sha256.Size:], &i) != nil {
 		return false
 	}
-	return json.Unmarshal(image[sha256.Size:], &t.Values) == nil
+	t.Values, t.lineage, t.term = i.Values, i.Lineage, i.Term
+	return true
 }
 
 // give puts a tenant on the node without the router.
@@ -314,6 +368,10 @@ func (n *fakeNode) copyOf(name string) *fakeTenant {
 	}
 	c := *t
 	c.Values = append([]string(nil), t.Values...)
+	if t.replica != nil {
+		following := *t.replica
+		c.replica = &following
+	}
 	return &c
 }
 

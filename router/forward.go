@@ -32,12 +32,16 @@ func (rt *Router) forward(r *http1.Request, name []byte) http1.Answer {
 		ex.watch = newWatch(r)
 		rt.held.add(ex.watch)
 	}
-	answer, away := ex.run(n)
-	if away {
-		// The node does not hold the tenant. If it has moved since the lookup, its new node answers.
+	answer, missed := ex.run(n)
+	if missed != served {
+		// The node does not serve the tenant. If it has moved since the lookup, its new node answers.
 		if t, now := rt.dir.Find(name); t.Routed() && now != n {
-			answer, _ = ex.run(now)
+			answer, missed = ex.run(now)
 		}
+	}
+	if missed == followed {
+		// A write that no copy accepts yet: the node is being told to serve the tenant, or another one is.
+		answer = http1.ErrorAnswerRetry(503, "tenant "+string(name)+" is changing its node, send the request again", 1)
 	}
 	if ex.watch != nil {
 		rt.held.remove(ex.watch)
@@ -86,27 +90,35 @@ type exchange struct {
 	watch   *watch        // of a request that asks its node to hold it; nil for others, and once a stream owns it
 }
 
+// miss is why a node did not serve a tenant.
+type miss uint8
+
+const (
+	served   miss = iota // it did
+	absent               // it does not hold the tenant
+	followed             // its copy follows another node and accepts no writes
+)
+
 // run sends the request to a node and reads its answer. A request that was not sent whole is sent again, once, on a new
-// connection; one that was sent and whose answer was lost, only if running it twice is harmless. away reports whether the
-// node answered that it does not hold the tenant.
-func (ex *exchange) run(n *node) (answer http1.Answer, away bool) {
+// connection; one that was sent and whose answer was lost, only if running it twice is harmless.
+func (ex *exchange) run(n *node) (answer http1.Answer, missed miss) {
 	l := n.link.Load()
 	w := l.pool.take()
 	for again := false; ; again = true {
 		if w == nil {
 			var err error
 			if w, err = l.pool.dial(ex.router.ctx); err != nil {
-				return ex.unreachable(n, &lost{starved: starved(err), cause: err}), false
+				return ex.unreachable(n, &lost{starved: starved(err), cause: err}), served
 			}
 		}
-		answer, away, err := ex.try(w, l)
+		answer, missed, err := ex.try(w, l)
 		if err == nil {
-			return answer, away
+			return answer, missed
 		}
 		w.close()
 		w = nil
 		if again || !ex.mayRepeat(err) {
-			return ex.unreachable(n, err), false
+			return ex.unreachable(n, err), served
 		}
 	}
 }
@@ -119,11 +131,11 @@ func (ex *exchange) mayRepeat(err *lost) bool {
 }
 
 // try sends the request over one connection, which it returns to the pool on success.
-func (ex *exchange) try(w *wire, l *link) (answer http1.Answer, away bool, failed *lost) {
+func (ex *exchange) try(w *wire, l *link) (answer http1.Answer, missed miss, failed *lost) {
 	r := ex.request
 	began := time.Now()
 	if !w.serve(r, ex.watch, began) {
-		return answer, false, lostClient(w.ended())
+		return answer, served, lostClient(w.ended())
 	}
 	w.out = appendRequest(w.out[:0], r, ex.hops, l, len(ex.body))
 	rest := ex.body
@@ -137,11 +149,11 @@ func (ex *exchange) try(w *wire, l *link) (answer http1.Answer, away bool, faile
 		why := w.ended()
 		switch {
 		case why != nil:
-			return answer, false, lostClient(why)
+			return answer, served, lostClient(why)
 		case sending != nil:
-			return answer, false, lostSending(sending)
+			return answer, served, lostSending(sending)
 		}
-		return answer, false, lostWaiting(err)
+		return answer, served, lostWaiting(err)
 	}
 	l.answered()
 	w.hops = hops(rep.Headers)
@@ -151,17 +163,17 @@ func (ex *exchange) try(w *wire, l *link) (answer http1.Answer, away bool, faile
 	case err != nil:
 		ex.held().Give(counted)
 		if why := w.ended(); why != nil {
-			return answer, false, lostClient(why)
+			return answer, served, lostClient(why)
 		}
-		return answer, false, lostInside(err)
+		return answer, served, lostInside(err)
 	case whole:
-		away = absent(rep)
+		missed = missedBy(rep)
 		answer = ex.passBack(w, l, rep, message)
 	default:
 		answer = ex.passOn(w, l, rep, message)
 	}
 	ex.router.metrics.upstream.Update(time.Since(began).Seconds())
-	return answer, away, nil
+	return answer, missed, nil
 }
 
 // held is what the request holds of the memory for answers, until its client has its answer.

@@ -159,7 +159,7 @@ func (w *world) watch(when string) {
 	}
 	for _, n := range w.nodes {
 		for name, t := range n.tenants {
-			if t.writable() && !(w.traces && len(t.Values) == 0) {
+			if t.writable() && !n.gone.Load() && !(w.traces && len(t.Values) == 0) {
 				writable[name]++
 			}
 		}

@@ -131,7 +131,14 @@ func lostInside(err error) *lost {
 	return l
 }
 
-// absent reports whether an answer means that the node does not hold the tenant.
-func absent(rep *http1.Response) bool {
-	return rep.Status == 404 && bytes.Equal(rep.Get("Fenec-Tenant"), []byte("absent"))
+// missedBy returns why an answer's node did not serve the tenant. A write that its client marked as a read is refused by a
+// replica without the header, and is not missed.
+func missedBy(rep *http1.Response) miss {
+	switch {
+	case rep.Status == 404 && bytes.Equal(rep.Get("Fenec-Tenant"), []byte("absent")):
+		return absent
+	case rep.Status == 403 && bytes.Equal(rep.Get("Fenec-Tenant"), []byte("replica")):
+		return followed
+	}
+	return served
 }
