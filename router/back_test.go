@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -13,12 +14,14 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// unfinished is a router in a bubble whose tenant acme has been moved to n2, which holds it as it was sent: the node was lost
-// before it could be told to serve it. down is what the node does with a request from then on.
-func unfinished(t *testing.T, down func(r *http.Request) verdict) (rt *Router, n2 *fakeNode, write func() int) {
+// inBubble is a router in a bubble over a number of nodes, and a client of it.
+func inBubble(t *testing.T, count int, c Config) (rt *Router, nodes []*fakeNode, ask func(method, path, body string) int) {
 	network := simnet.New()
-	nodes := []*fakeNode{newFakeNodeOn(t, network, "n1"), newFakeNodeOn(t, network, "n2")}
-	rt, err := New(Config{FS: crashfs.New(1), Directory: "shard.fenec", Dial: network.Host("router").Dial, IdleTimeout: time.Hour})
+	for i := range count {
+		nodes = append(nodes, newFakeNodeOn(t, network, fmt.Sprintf("n%d", i+1)))
+	}
+	c.FS, c.Directory, c.Dial, c.IdleTimeout = crashfs.New(1), "shard.fenec", network.Host("router").Dial, time.Hour
+	rt, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +37,7 @@ func unfinished(t *testing.T, down func(r *http.Request) verdict) (rt *Router, n
 		rt.Shutdown(context.Background())
 		<-served
 	})
-	ask := func(method, path, body string) int {
+	ask = func(method, path, body string) int {
 		r, err := http.NewRequest(method, "http://router:80"+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
@@ -51,6 +54,13 @@ func unfinished(t *testing.T, down func(r *http.Request) verdict) (rt *Router, n
 			t.Fatalf("node %s: %d", n.name, status)
 		}
 	}
+	return rt, nodes, ask
+}
+
+// unfinished is a router in a bubble whose tenant acme has been moved to n2, which holds it as it was sent: the node was lost
+// before it could be told to serve it. down is what the node does with a request from then on.
+func unfinished(t *testing.T, down func(r *http.Request) verdict) (rt *Router, n2 *fakeNode, write func() int) {
+	rt, nodes, ask := inBubble(t, 2, Config{})
 	if status := ask("PUT", "/_shard/tenants/acme", `{"node":"n1"}`); status != 201 {
 		t.Fatal(status)
 	}
@@ -117,6 +127,29 @@ func TestANodeThatAnswersSomeRequestsIsNotAskedMoreOften(t *testing.T) {
 		}
 		if rt.repairer.pending() != 1 {
 			t.Error("nothing is pending")
+		}
+	})
+}
+
+// A node whose tenants were failed over is back after so long that the repairer asks seldom. No client asks it for anything.
+func TestAFormerPrimaryFollowsSoonAfterItsNodeAnswersAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, nodes, ask := inBubble(t, 3, Config{Replicas: true})
+		if status := ask("PUT", "/_shard/tenants/acme", `{"node":"n1"}`); status != 201 {
+			t.Fatal(status)
+		}
+		nodes[0].kill()
+		if status := ask("POST", "/_shard/nodes/n1/failover", ""); status != 200 {
+			t.Fatal(status)
+		}
+		time.Sleep(200 * time.Second) // in the bubble: rounds are a minute apart by then
+		nodes[0].revive()
+		back := time.Now()
+		for nodes[0].copyOf("acme").replica == nil {
+			time.Sleep(100 * time.Millisecond)
+			if took := time.Since(back); took > probeEvery+2*repairSoon {
+				t.Fatalf("the former primary still accepts writes %s after its node answers", took)
+			}
 		}
 	})
 }

@@ -28,6 +28,8 @@ type Config struct {
 	Directory string
 	// Token guards /_shard/ and /_metrics; without one they are open to any client that reaches the listener.
 	Token string
+	// Replicas has every new tenant get a replica on another node.
+	Replicas bool
 	// UpstreamTimeout is how long a node may stay silent before a request is answered 504.
 	UpstreamTimeout time.Duration
 	// IdleTimeout is how long a keep-alive connection, of a client or to a node, may stay idle.

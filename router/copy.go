@@ -22,6 +22,7 @@ type copyState struct {
 	exists     bool
 	unreadable bool // the node has a file that it cannot open; the fields above are unknown
 	revision   string
+	place      position // of a copy whose role was asked for and that can be read
 }
 
 // empty reports whether the copy accepts writes and never got one.
@@ -31,9 +32,10 @@ func (s copyState) empty() bool { return s.exists && !s.unreadable && !s.Frozen 
 type copyOn struct {
 	api    nodeAPI
 	tenant string
+	roles  bool // state asks for the role too
 }
 
-func (n *node) copyOf(tenant string) copyOn { return copyOn{n.api(), tenant} }
+func (n *node) copyOf(tenant string) copyOn { return copyOn{api: n.api(), tenant: tenant} }
 
 // copyAt is copyOf for a node that the tenant's row names, which is recorded as long as the row does.
 func (rt *Router) copyAt(node, tenant string) copyOn {
@@ -42,9 +44,15 @@ func (rt *Router) copyAt(node, tenant string) copyOn {
 }
 
 // isLeftover reports whether a copy is the leftover l: it carries the token of the move that superseded or made it, or was
-// never written to. A frozen copy is not enough: an operator may have frozen it.
+// never written to, or is of the lineage of a tenant that was deleted. A frozen copy is not enough: an operator may have frozen
+// it. Of a replica that has never reached its primary the lineage may not be known.
 func isLeftover(l directory.Leftover, s copyState) bool {
-	if l.Token == "" {
+	switch {
+	case l.Kind == directory.Dead:
+		return s.exists && l.Token != "" && (s.place.Lineage == l.Token || s.replica() && s.place.Lineage == "")
+	case l.Kind != directory.Copied:
+		return false
+	case l.Token == "":
 		return s.empty()
 	}
 	return s.exists && s.Frozen && s.Token == l.Token
@@ -102,7 +110,10 @@ func (c copyOn) state(ctx context.Context) (s copyState, err error) {
 		return s, c.api.fails(r.status, "reports the tenant's state in a form that cannot be read")
 	}
 	s.exists = true
-	return s, nil
+	if c.roles { // after the revision, so that a change decided on an older role is refused
+		s.place, err = c.position(ctx)
+	}
+	return s, err
 }
 
 func (c copyOn) path(below string) string { return "/_admin/tenants/" + c.tenant + below }
@@ -186,17 +197,23 @@ func (c copyOn) thaw(ctx context.Context, s copyState, token string) func() erro
 	return func() error { return c.change(ctx, s, "POST", "/thaw", body, 200) }
 }
 
-// create creates an empty copy. It replaces a copy that was never written to, which is left of an earlier attempt.
-func (c copyOn) create(ctx context.Context) error {
+// create creates an empty copy and returns its lineage, empty from a node that does not report it. It replaces a copy that was
+// never written to, which is left of an earlier attempt.
+func (c copyOn) create(ctx context.Context) (lineage string, err error) {
 	made := false
-	_, err := c.until(ctx, func(s copyState) (func() error, error) {
+	_, err = c.until(ctx, func(s copyState) (func() error, error) {
 		switch {
 		case s.exists && made:
 			return nil, nil
 		case !s.exists:
 			return func() error {
-				err := c.change(ctx, s, "PUT", "", nil, 201)
-				made = err == nil
+				r, err := c.api.call(ctx, "PUT", c.path(""), revisionField(s), nil)
+				if err == nil && r.status != 201 {
+					err = c.api.refuses(r, "create the tenant")
+				}
+				if made = err == nil; made {
+					lineage = lineageIn(r.body)
+				}
 				return err
 			}, nil
 		case s.empty():
@@ -204,7 +221,7 @@ func (c copyOn) create(ctx context.Context) error {
 		}
 		return nil, &refusal{409, fmt.Sprintf("node %s holds a file for tenant %s that the directory does not know", c.api.name, c.tenant)}
 	})
-	return err
+	return lineage, err
 }
 
 // remove returns the request that deletes the copy in state s, for an empty one only if nothing was written to it since.

@@ -111,12 +111,13 @@ func answerError(err error) http1.Answer {
 	var conflict *directory.Conflict
 	var busy *directory.Busy
 	var held *directory.Held
+	var paired *directory.Paired
 	switch {
 	case errors.As(err, &refused):
 		return http1.ErrorAnswer(refused.status, refused.message)
 	case errors.As(err, &missing):
 		return http1.ErrorAnswer(404, err.Error())
-	case errors.As(err, &conflict), errors.As(err, &busy), errors.As(err, &held):
+	case errors.As(err, &conflict), errors.As(err, &busy), errors.As(err, &held), errors.As(err, &paired):
 		return http1.ErrorAnswer(409, err.Error())
 	case errors.As(err, &node):
 		return http1.ErrorAnswer(502, err.Error())

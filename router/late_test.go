@@ -66,8 +66,10 @@ type post struct {
 	next int
 }
 
-func newPost(t *testing.T) *post {
-	p := &post{world: newWorld(t, 1), rows: map[string]bool{}}
+func newPost(t *testing.T) *post { return newPostOf(t, 2, Config{}) }
+
+func newPostOf(t *testing.T, nodes int, c Config) *post {
+	p := &post{world: newWorldOf(t, 1, nodes, c), rows: map[string]bool{}}
 	p.traces = true
 	for _, n := range p.nodes {
 		n.cutting(p.judged)

@@ -16,6 +16,8 @@ type meters struct {
 	moveFails *metrics.Counter
 	moveTime  *metrics.PrometheusHistogram
 	moveBytes *metrics.Counter
+
+	failovers, failoverFails *metrics.Counter // tenants
 }
 
 var (
@@ -32,6 +34,9 @@ func newMeters(rt *Router) *meters {
 		moveFails: set.NewCounter(`fenec_router_moves_total{result="failed"}`),
 		moveTime:  set.NewPrometheusHistogramExt("fenec_router_move_seconds", moveBounds),
 		moveBytes: set.NewCounter("fenec_router_moved_bytes_total"),
+
+		failovers:     set.NewCounter(`fenec_router_failovers_total{by="hand",result="done"}`),
+		failoverFails: set.NewCounter(`fenec_router_failovers_total{by="hand",result="failed"}`),
 	}
 	for class := range m.requests {
 		name := fmt.Sprintf(`fenec_router_requests_total{class="%dxx"}`, class)
@@ -51,6 +56,7 @@ func newMeters(rt *Router) *meters {
 	set.NewGauge("fenec_router_answer_max_bytes", func() float64 { return float64(rt.answers.Max()) })
 	set.NewGauge("fenec_router_tenants", func() float64 { _, tenants := rt.dir.Len(); return float64(tenants) })
 	set.NewGauge("fenec_router_nodes", func() float64 { nodes, _ := rt.dir.Len(); return float64(nodes) })
+	set.NewGauge("fenec_router_unreplicated", func() float64 { return float64(rt.dir.Unreplicated()) })
 	set.NewGauge("fenec_router_repairs_pending", func() float64 { return float64(rt.repairer.pending()) })
 	set.NewGauge("fenec_log_lines_lost_total", func() float64 { return float64(rt.config.LogLost()) })
 	return m
@@ -59,6 +65,17 @@ func newMeters(rt *Router) *meters {
 // nodeErrors returns the counter of requests that a node did not answer. A node's name needs no quoting.
 func (m *meters) nodeErrors(node string) *metrics.Counter {
 	return m.set.GetOrCreateCounter(`fenec_router_upstream_errors_total{node="` + node + `"}`)
+}
+
+// nodeReplicas has a node's replicas counted.
+func (m *meters) nodeReplicas(node string, count func() float64) {
+	m.set.GetOrCreateGauge(`fenec_router_replicas{node="`+node+`"}`, count)
+}
+
+// failedOver counts the tenants of a failover.
+func (m *meters) failedOver(done, failed int) {
+	m.failovers.Add(done)
+	m.failoverFails.Add(failed)
 }
 
 // answered counts an answer by its status.

@@ -19,6 +19,7 @@ type moved struct {
 	Bytes         int64  `json:"bytes"` // of the image
 	MS            int64  `json:"ms"`
 	SourceRemoved bool   `json:"source_removed"` // if false the router keeps trying
+	Replica       string `json:"replica,omitzero"`
 }
 
 // move is one attempt to move a tenant from one node to another, in the steps record, freeze, transfer, flip, finish.
@@ -82,7 +83,15 @@ func (rt *Router) move(t *directory.Tenant, to *node, id []byte) (done moved, er
 			Int64("ms", done.MS).Bool("source_removed", done.SourceRemoved).Msg(what)
 	}()
 	done = moved{Tenant: t.Name, From: t.Node, To: to.name}
+	if row, _ := rt.dir.Node(to.name); row != nil && row.Standby != "" {
+		return done, &directory.Paired{Why: fmt.Sprintf("node %s is the standby of node %s: no tenant is moved to it", to.name, row.Standby)}
+	}
 	switch t.State {
+	case directory.Promoting:
+		if t, err = rt.endFailover(rt.ctx, t); err != nil {
+			return done, err
+		}
+		done.From = t.Node
 	case directory.Deleting:
 		if t, err = rt.takeBack(rt.ctx, t); err != nil || t == nil {
 			return done, orGone(err, done.Tenant)
@@ -99,15 +108,23 @@ func (rt *Router) move(t *directory.Tenant, to *node, id []byte) (done moved, er
 		}
 		return done, rt.cancelMove(rt.ctx, t)
 	}
+	replicas := t.Replica != ""
+	if t, err = rt.makeRoom(rt.ctx, t, to); err != nil {
+		return done, err
+	}
 	_, from := rt.dir.Node(t.Node)
 	m := &move{rt: rt, tenant: t, from: from, to: to, token: random.Text(rt.config.Rand), id: id}
 	if err = m.run(); err != nil {
 		rt.metrics.moveFails.Inc()
+		rt.restoreReplica(m.tenant, replicas)
 		return done, err
 	}
 	done.Bytes = m.bytes
 	rt.metrics.moved(m.bytes, time.Since(began))
-	_, done.SourceRemoved, err = rt.finish(rt.ctx, m.tenant)
+	t, done.SourceRemoved, err = rt.finish(rt.ctx, m.tenant)
+	if err == nil {
+		done.Replica = rt.restoreReplica(t, replicas).Replica
+	}
 	return done, err
 }
 
@@ -172,9 +189,9 @@ func (m *move) mayReplace(found copyState) error {
 
 // record records in the directory that the tenant is being moved.
 func (m *move) record() error {
-	return m.change(&directory.Tenant{
-		Name: m.tenant.Name, Node: m.from.name, State: directory.Moving, Target: m.to.name, Token: m.token, Stale: m.tenant.Leftovers(),
-	})
+	next := active(m.tenant, m.tenant.Leftovers())
+	next.State, next.Target, next.Token = directory.Moving, m.to.name, m.token
+	return m.change(next)
 }
 
 func (m *move) change(next *directory.Tenant) error {
@@ -237,10 +254,10 @@ func (m *move) verify() error {
 
 // flip points the directory at the target, in one statement. It records the copy on the source as superseded by this move.
 func (m *move) flip() error {
-	return m.change(&directory.Tenant{
-		Name: m.tenant.Name, Node: m.to.name, State: directory.Settling, Token: m.token,
-		Stale: directory.With(directory.Without(m.tenant.Stale, m.to.name), directory.Leftover{Node: m.from.name, Token: m.token}),
-	})
+	source := directory.Leftover{Node: m.from.name, Token: m.token}
+	next := active(m.tenant, directory.With(directory.Without(m.tenant.Stale, m.to.name), source))
+	next.Node, next.State, next.Token = m.to.name, directory.Settling, m.token
+	return m.change(next)
 }
 
 // undo rolls back a move that failed before the flip: the source accepts writes again, the directory's row is restored, and
@@ -268,26 +285,34 @@ func (rt *Router) cancelMove(ctx context.Context, t *directory.Tenant) error {
 	if err != nil {
 		return err
 	}
-	if err := rt.repairCopies(ctx, back); err != nil {
+	if err := rt.repairCopies(ctx, back, map[string]bool{}); err != nil {
 		rt.log.Warn().Str("tenant", t.Name).Err(err).Msg("a copy of a cancelled move could not be deleted yet")
 	}
 	return nil
 }
 
-// finish ends a move after its flip: the target accepts writes, and the copies elsewhere are deleted. It returns the
-// directory's row after that; cleared reports whether no copy is left.
+// finish ends a move after its flip: the target accepts writes, the replica follows it, and the copies elsewhere are deleted. It
+// returns the directory's row after that; cleared reports whether no copy is left.
 func (rt *Router) finish(ctx context.Context, t *directory.Tenant) (now *directory.Tenant, cleared bool, err error) {
 	if err := rt.copyAt(t.Node, t.Name).serve(ctx, t.Token); err != nil {
 		return t, false, fmt.Errorf("tenant %s is on node %s now and accepts writes once that node answers: %w", t.Name, t.Node, err)
 	}
-	left, err := rt.clearCopies(ctx, t.Stale, t.Name)
-	if err != nil {
+	next := active(t, t.Stale)
+	if t.Replica != "" {
+		if err := rt.follow(ctx, t, rt.copyAt(t.Replica, t.Name)); err != nil {
+			rt.log.Warn().Str("tenant", t.Name).Err(err).Msg("a replica does not follow its tenant's new node yet")
+			next.Replica = ""
+			next.Stale = directory.With(next.Stale, directory.Leftover{Node: t.Replica, Kind: directory.Follower})
+		}
+	}
+	if next.Stale, err = rt.clearCopies(ctx, next.Stale, t.Name); err != nil {
 		rt.log.Warn().Str("tenant", t.Name).Err(err).Msg("a superseded copy could not be deleted yet")
 	}
-	if now, err = rt.dir.Change(t, active(t, left)); err != nil {
+	cleared = err == nil
+	if now, err = rt.dir.Change(t, next); err != nil {
 		// The flip is on disk, so the move is done. The repairer does the rest.
 		rt.log.Error().Str("tenant", t.Name).Err(err).Msg("the directory cannot be written: the end of a move is not recorded yet")
 		now = t
 	}
-	return now, len(left) == 0, nil
+	return now, cleared, nil
 }

@@ -394,8 +394,8 @@ func TestADrainMovesEverythingOff(t *testing.T) {
 	if len(moves) != 25 || to["n2"]+to["n3"] != 25 || to["n2"] < 8 || to["n3"] < 8 {
 		t.Errorf("they went to %v", to)
 	}
-	if most < 2 || most > drainWidth {
-		t.Errorf("%d were moved at a time, want a few and at most %d", most, drainWidth)
+	if most < 2 || most > operationWidth {
+		t.Errorf("%d were moved at a time, want a few and at most %d", most, operationWidth)
 	}
 	if len(nodes[0].names()) != 0 {
 		t.Errorf("the node still holds %v", nodes[0].names())
@@ -431,8 +431,8 @@ func TestADrainStopsAtTheFirstFailure(t *testing.T) {
 		t.Errorf("it does not say which one: %s", text)
 	}
 	// Others go on while the one that fails is put back; once it has failed, those under way end and none begins.
-	if ended := strings.Count(after, "\n") - 1; ended > drainWidth-1 {
-		t.Errorf("%d moves ended after the failure, at most %d were under way: %s", ended, drainWidth-1, text)
+	if ended := strings.Count(after, "\n") - 1; ended > operationWidth-1 {
+		t.Errorf("%d moves ended after the failure, at most %d were under way: %s", ended, operationWidth-1, text)
 	}
 	if rt.tenants()["t15"] != "n1 active" {
 		t.Errorf("t15 is %s", rt.tenants()["t15"])

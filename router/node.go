@@ -36,6 +36,14 @@ type link struct {
 	away  atomic.Bool // the last request had no answer
 }
 
+// url returns the node's address as other nodes are told it.
+func (l *link) url() string {
+	if l.tls != nil {
+		return "https://" + l.host
+	}
+	return "http://" + l.host
+}
+
 // lost records that a request to the node had no answer.
 func (l *link) lost() { l.away.Store(true) }
 

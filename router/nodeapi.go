@@ -22,6 +22,8 @@ const (
 	installTimeout = 10 * time.Minute
 	// maxAdminAnswer bounds a node's answers under /_admin/, except images.
 	maxAdminAnswer = 1 << 20
+	// maxTenantList bounds a node's list of its tenants.
+	maxTenantList = 64 << 20
 )
 
 // nodeError is the error of a request that a node refused or did not answer.
@@ -44,9 +46,10 @@ type nodeStats struct {
 type nodeAPI struct {
 	name string
 	link *link
+	most int64 // the longest answer, maxAdminAnswer if zero
 }
 
-func (n *node) api() nodeAPI { return nodeAPI{n.name, n.link.Load()} }
+func (n *node) api() nodeAPI { return nodeAPI{name: n.name, link: n.link.Load()} }
 
 func (a nodeAPI) stats(ctx context.Context) (nodeStats, error) {
 	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
@@ -66,6 +69,14 @@ func (a nodeAPI) stats(ctx context.Context) (nodeStats, error) {
 		return nodeStats{}, a.fails(200, "answers /_admin/stats without a node's statistics")
 	}
 	return nodeStats{*stats.Tenants, *stats.DiskBytes}, nil
+}
+
+// tenants returns the names of the tenants of which the node holds a file.
+func (a nodeAPI) tenants(ctx context.Context) (names []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
+	defer cancel()
+	a.most = maxTenantList
+	return names, a.ask(ctx, "GET", "/_admin/tenants", "", nil, &names, 200)
 }
 
 // reply is a node's answer.
@@ -208,9 +219,10 @@ func (a nodeAPI) answer(w *wire, method string, patience time.Duration) (r reply
 	}
 	a.link.answered()
 	r.status, r.revision = rep.Status, string(rep.Get("Fenec-Revision"))
-	r.body, err = io.ReadAll(io.LimitReader(w.Body(patience), maxAdminAnswer+1))
-	if err == nil && len(r.body) > maxAdminAnswer {
-		err = fmt.Errorf("its answer is over %d bytes", maxAdminAnswer)
+	most := max(a.most, maxAdminAnswer)
+	r.body, err = io.ReadAll(io.LimitReader(w.Body(patience), most+1))
+	if err == nil && int64(len(r.body)) > most {
+		err = fmt.Errorf("its answer is over %d bytes", most)
 	}
 	return r, err
 }

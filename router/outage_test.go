@@ -14,6 +14,7 @@ import (
 	"fenec/engine/wal"
 	"fenec/internal/vfs/crashfs"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 )
 
@@ -71,6 +72,7 @@ type world struct {
 	nodes []*fakeNode
 	fs    *crashfs.FS
 	rt    *running
+	conf  Config // of its routers
 	outage
 	traces   bool                   // copies that were never written to may lie about: creates come late
 	disk     atomic.Bool            // an outage has met the router's disk
@@ -80,10 +82,13 @@ type world struct {
 }
 
 // newWorld is a world with a tenant, acme, on its first node.
-func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, fs: crashfs.New(seed)}
-	for _, name := range []string{"n1", "n2"} {
-		n := newFakeNode(t, name)
+func newWorld(t *testing.T, seed uint64) *world { return newWorldOf(t, seed, 2, Config{}) }
+
+// newWorldOf is newWorld with a number of nodes and a configuration of the routers.
+func newWorldOf(t *testing.T, seed uint64, nodes int, c Config) *world {
+	w := &world{t: t, fs: crashfs.New(seed), conf: c}
+	for i := range nodes {
+		n := newFakeNode(t, fmt.Sprintf("n%d", i+1))
 		n.cutting(w.request)
 		w.nodes = append(w.nodes, n)
 	}
@@ -119,7 +124,9 @@ func (w *world) boot() {
 		}
 		return crashfs.ErrPower
 	})
-	w.rt = start(w.t, Config{FS: w.fs, Directory: "shard.fenec", Log: zerolog.Nop()})
+	c := w.conf
+	c.FS, c.Directory, c.Log = w.fs, "shard.fenec", zerolog.Nop()
+	w.rt = start(w.t, c)
 }
 
 // restart ends the router as it is and starts another on what a power loss leaves.
@@ -245,17 +252,21 @@ func (w *world) holds(kept map[string]bool) {
 	}
 }
 
-// alone checks that acme has no copy but the one the directory knows.
+// alone checks that acme has no copies but those that the directory knows: the one that accepts writes, and the replica that
+// follows it if there is one.
 func (w *world) alone() {
 	w.t.Helper()
+	repairedAll(w.t, w.rt)
 	node, state, _ := strings.Cut(w.rt.tenants()["acme"], " ")
 	if state != "active" {
 		w.t.Errorf("acme is %s", state)
 	}
-	for _, n := range w.nodes {
-		if (n.name == node) != (n.copyOf("acme") != nil) {
-			w.t.Errorf("acme is on %s, and its copy on %s is %v", node, n.name, n.copyOf("acme"))
-		}
+	want := map[string]string{node: "writable"}
+	if row := w.rt.dir.Tenant("acme"); row.Replica != "" {
+		want[row.Replica] = "follows " + node
+	}
+	if diff := cmp.Diff(want, copies(w.nodes, "acme")); diff != "" {
+		w.t.Errorf("acme is on %s, and its copies are: %s", node, diff)
 	}
 }
 

@@ -16,8 +16,10 @@ import (
 //  1. the directory records that it is being placed on a node; nothing is routed there yet
 //  2. the node creates an empty file
 //  3. the directory records that it is active
+//  4. another node gets a replica, if the tenant is to have one
 //
-// If it stops after 1 or 2, the repairer or the next attempt deletes the empty file and the row.
+// If it stops after 1 or 2, the repairer or the next attempt deletes the empty file and the row. Without a node for the replica
+// the tenant is created all the same.
 func (rt *Router) putTenant(r *http1.Request, name string) http1.Answer {
 	var wanted struct {
 		Node *string `json:"node"`
@@ -31,23 +33,28 @@ func (rt *Router) putTenant(r *http1.Request, name string) http1.Answer {
 	}
 	defer end()
 	n, err := rt.chooseNode(wanted.Node)
+	var t *directory.Tenant
 	if err == nil {
-		err = rt.createTenant(name, n)
+		t, err = rt.createTenant(name, n)
 	}
 	if err != nil {
 		return answerError(err)
 	}
-	rt.log.Info().Bytes("request", r.ID).Str("tenant", name).Str("node", n.name).Msg("a tenant is created")
+	if rt.config.Replicas || rt.dir.StandbyOf(n.name) != "" {
+		t = rt.replicate(t, nil)
+	}
+	rt.log.Info().Bytes("request", r.ID).Str("tenant", name).Str("node", n.name).Str("replica", t.Replica).Msg("a tenant is created")
 	return jsonAnswer(201, struct {
-		Tenant string `json:"tenant"`
-		Node   string `json:"node"`
-	}{name, n.name})
+		Tenant  string `json:"tenant"`
+		Node    string `json:"node"`
+		Replica string `json:"replica,omitzero"`
+	}{name, n.name, t.Replica})
 }
 
 // chooseNode returns the node of the name, or without a name the one with the fewest bytes on disk.
 func (rt *Router) chooseNode(name *string) (*node, error) {
 	if name == nil {
-		return rt.emptiest(nil)
+		return rt.emptiest()
 	}
 	_, n := rt.dir.Node(*name)
 	if n == nil {
@@ -57,11 +64,12 @@ func (rt *Router) chooseNode(name *string) (*node, error) {
 }
 
 // emptiest returns the node with the fewest bytes on disk among those that answer; ties go to the one with the fewest
-// tenants, then to the first by name. Nodes being drained, and except, are left out.
-func (rt *Router) emptiest(except *node) (*node, error) {
+// tenants, then to the first by name. Standbys, nodes being drained, and except are left out.
+func (rt *Router) emptiest(except ...string) (*node, error) {
 	var nodes []*node
 	for _, n := range rt.dir.Nodes() {
-		if n != except && n.draining.Load() == 0 {
+		row, _ := rt.dir.Node(n.name)
+		if !slices.Contains(except, n.name) && n.draining.Load() == 0 && row != nil && row.Standby == "" {
 			nodes = append(nodes, n)
 		}
 	}
@@ -89,34 +97,33 @@ func (rt *Router) emptiest(except *node) (*node, error) {
 	return nodes[best], nil
 }
 
-func (rt *Router) createTenant(name string, n *node) error {
+func (rt *Router) createTenant(name string, n *node) (t *directory.Tenant, err error) {
 	before := rt.dir.Tenant(name)
 	if before.Routed() {
-		return &refusal{409, "tenant " + name + " exists already"}
+		return nil, &refusal{409, "tenant " + name + " exists already"}
 	}
 	placed := &directory.Tenant{Name: name, Node: n.name, State: directory.Placing}
 	if before != nil {
 		// An attempt that did not end, or a deletion that left a copy on a node that did not answer. What cannot be
 		// deleted now stays in the row. On the chosen node it would be mistaken for the new tenant.
-		var err error
 		placed.Stale, err = rt.clearCopies(rt.ctx, before.Leftovers(), name)
 		if slices.ContainsFunc(placed.Stale, func(l directory.Leftover) bool { return l.Node == n.name }) {
-			return err
+			return nil, err
 		}
 	}
-	placed, err := rt.dir.Change(before, placed)
-	if err == nil {
-		err = n.copyOf(name).create(rt.ctx)
+	if placed, err = rt.dir.Change(before, placed); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		_, err = rt.dir.Change(placed, active(placed, placed.Stale))
+	made := active(placed, placed.Stale)
+	if made.Lineage, err = n.copyOf(name).create(rt.ctx); err != nil {
+		return nil, err
 	}
-	return err
+	return rt.dir.Change(placed, made)
 }
 
-// active returns the row of a tenant that its node serves, with these leftovers.
+// active returns the row of a tenant that its node serves, with these leftovers. Its replica stays.
 func active(t *directory.Tenant, stale []directory.Leftover) *directory.Tenant {
-	return &directory.Tenant{Name: t.Name, Node: t.Node, State: directory.Active, Stale: stale}
+	return &directory.Tenant{Name: t.Name, Node: t.Node, State: directory.Active, Replica: t.Replica, Lineage: t.Lineage, Stale: stale}
 }
 
 // deleteTenant deletes a tenant:
@@ -125,8 +132,8 @@ func active(t *directory.Tenant, stale []directory.Leftover) *directory.Tenant {
 //  2. the node freezes it and deletes it
 //  3. the directory deletes its row
 //
-// If the second step fails the tenant is restored, now or once its node answers. Copies that moves have left are deleted as
-// well, or stay in the row until they can be.
+// If the second step fails the tenant is restored, now or once its node answers. Its replica and what moves and failovers have
+// left are deleted as well, or stay in the row until they can be.
 func (rt *Router) deleteTenant(r *http1.Request, name string) http1.Answer {
 	end, err := rt.begin(name, directory.Delete)
 	if err != nil {
@@ -137,7 +144,10 @@ func (rt *Router) deleteTenant(r *http1.Request, name string) http1.Answer {
 	if !t.Routed() {
 		return noTenant(name)
 	}
-	if err := rt.removeTenant(t); err != nil {
+	if t, err = rt.endFailover(rt.ctx, t); err == nil {
+		err = rt.removeTenant(t)
+	}
+	if err != nil {
 		return answerError(err)
 	}
 	rt.log.Info().Bytes("request", r.ID).Str("tenant", name).Str("node", t.Node).Msg("a tenant is deleted")
@@ -150,7 +160,8 @@ func (rt *Router) removeTenant(t *directory.Tenant) error {
 	}
 	if t.State != directory.Deleting {
 		// An interrupted move ends with the tenant: its token, which is on the copy, is used for the deletion too.
-		marked := &directory.Tenant{Name: t.Name, Node: t.Node, State: directory.Deleting, Token: t.Token, Stale: t.Leftovers()}
+		marked := active(t, t.Leftovers())
+		marked.State, marked.Token = directory.Deleting, t.Token
 		if marked.Token == "" {
 			marked.Token = random.Text(rt.config.Rand)
 		}
@@ -190,10 +201,26 @@ func (rt *Router) takeBack(ctx context.Context, t *directory.Tenant) (now *direc
 	return now, nil
 }
 
-// forget removes a tenant that its node has deleted from the directory. What fails now is left to the repairer.
+// deadCopies returns what nodes may still hold of a tenant that is deleted. A copy that follows or followed has its lineage,
+// which no later tenant of the name has.
+func deadCopies(t *directory.Tenant) (dead []directory.Leftover) {
+	for _, l := range t.Stale {
+		if l.Kind == directory.Follower || l.Kind == directory.Former {
+			l = directory.Leftover{Node: l.Node, Token: t.Lineage, Kind: directory.Dead}
+		}
+		dead = directory.With(dead, l)
+	}
+	if t.Replica != "" {
+		dead = directory.With(dead, directory.Leftover{Node: t.Replica, Token: t.Lineage, Kind: directory.Dead})
+	}
+	return dead
+}
+
+// forget removes a tenant that its node has deleted from the directory, and deletes its other copies. What fails now is left to
+// the repairer.
 func (rt *Router) forget(ctx context.Context, t *directory.Tenant) {
 	var next *directory.Tenant
-	if left, _ := rt.clearCopies(ctx, t.Stale, t.Name); len(left) > 0 {
+	if left, _ := rt.clearCopies(ctx, deadCopies(t), t.Name); len(left) > 0 {
 		next = &directory.Tenant{Name: t.Name, State: directory.Gone, Stale: left}
 	}
 	if _, err := rt.dir.Change(t, next); err != nil {

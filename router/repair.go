@@ -14,11 +14,14 @@ import (
 //	placing           the node may have an empty file: it is deleted, and then the row
 //	moving            the source may be frozen: it is released from the move's token; the row stays until the tenant is
 //	                  moved again, which replaces what is left on the target, or to where it is, which cancels the move
-//	settling          the target may be held: it is put into service, the copies elsewhere are deleted, the row becomes
-//	                  active
+//	settling          the target may be held: it is put into service, the replica follows it, the copies elsewhere are
+//	                  deleted, the row becomes active
 //	deleting          if the copy is gone, the row is deleted; if not, it is released and the row becomes active
-//	active with stale the copies that are named are deleted
-//	gone with stale   likewise, and then the row
+//	promoting         the failover goes on: the target is promoted and becomes the tenant's node. If it must not be, the
+//	                  node is released from the failover's token and keeps the tenant
+//	active with stale the copies that are named are deleted; followers and former primaries follow the tenant's node, and
+//	                  one of them becomes the replica if there is none
+//	gone with stale   the copies are deleted, and then the row
 //
 // A repair is done once the node has shown the wanted state, after a fence if a request of an earlier attempt may still be
 // in flight. A copy is only ever deleted if it carries the token of the move that superseded or made it, or was never
@@ -183,13 +186,12 @@ func (rt *Router) repair(t *directory.Tenant, away map[string]bool) error {
 	if t == nil || t.Settled() {
 		return nil
 	}
-	if away[t.Node] && t.State != directory.Active {
-		return errAway
+	serving := t.Node
+	if t.State == directory.Promoting && t.Target != "" {
+		serving = t.Target // the node that it leaves need not answer
 	}
-	for _, l := range t.Stale {
-		if away[l.Node] {
-			return errAway
-		}
+	if away[serving] && t.State != directory.Active {
+		return errAway
 	}
 	switch t.State {
 	case directory.Moving:
@@ -203,8 +205,10 @@ func (rt *Router) repair(t *directory.Tenant, away map[string]bool) error {
 	case directory.Deleting:
 		_, err := rt.takeBack(rt.ctx, t)
 		return err
+	case directory.Promoting:
+		return rt.repairFailover(t, away)
 	}
-	return rt.repairCopies(rt.ctx, t)
+	return rt.repairCopies(rt.ctx, t, away)
 }
 
 // errUnwritten is the error of a repair that is done on the nodes but not recorded in the directory.
@@ -225,67 +229,54 @@ func (rt *Router) repairMove(t *directory.Tenant) error {
 	return err
 }
 
-// repairCopies deletes the copies that a row names, and records that in the directory.
-func (rt *Router) repairCopies(ctx context.Context, t *directory.Tenant) error {
-	left, failed := rt.clearCopies(ctx, t.Leftovers(), t.Name)
-	if failed != nil {
+// repairCopies deletes and settles the copies that a row names, and records that in the directory. It leaves out those on nodes
+// that are away, to which it adds those that do not answer; without any left out it returns nil.
+func (rt *Router) repairCopies(ctx context.Context, t *directory.Tenant, away map[string]bool) (failed error) {
+	var reach, left []directory.Leftover
+	for _, l := range t.Leftovers() {
+		switch {
+		case away[l.Node]:
+			left, failed = append(left, l), errAway
+		default:
+			reach = append(reach, l)
+		}
+	}
+	if len(reach) == 0 {
 		return failed
 	}
-	var next *directory.Tenant
-	if t.State == directory.Active {
-		next = active(t, left)
+	rest, err := rt.clearCopies(ctx, reach, t.Name)
+	if err != nil {
+		failed = err
 	}
-	_, err := rt.dir.Change(t, next)
-	return err
-}
-
-// clearCopies deletes a tenant's leftovers. It returns those it could not delete, and why. Those on a node that is no longer
-// recorded are dropped.
-func (rt *Router) clearCopies(ctx context.Context, list []directory.Leftover, tenant string) (left []directory.Leftover, err error) {
-	for _, l := range list {
-		_, n := rt.dir.Node(l.Node)
-		if n == nil {
+	left = append(left, rest...)
+	if len(left) < len(t.Leftovers()) {
+		now, err := rt.dir.Change(t, recleared(t, left))
+		if err != nil || now == nil {
+			return err
+		}
+		t = now
+	}
+	for _, l := range t.Stale {
+		if t.State != directory.Active || !follows(l) || away[l.Node] {
 			continue
 		}
-		if e := rt.clearCopy(ctx, n.copyOf(tenant), l); e != nil {
-			left, err = append(left, l), errors.Join(err, e)
+		if t, err = rt.settleCopy(ctx, t, l); err != nil {
+			failed = err
+		}
+		if gone := (*nodeError)(nil); unanswered(err) && errors.As(err, &gone) {
+			away[gone.node] = true
 		}
 	}
-	return left, err
+	return failed
 }
 
-// clearCopy deletes a leftover, and fences it, so that one that was sent and has not arrived is refused. Any other copy was
-// made by an operator, and is kept.
-func (rt *Router) clearCopy(ctx context.Context, c copyOn, l directory.Leftover) error {
-	if err := c.fence(ctx); err != nil {
-		return err
+// recleared returns a tenant's row with the leftovers that are left, nil if the tenant does not exist and nothing is.
+func recleared(t *directory.Tenant, left []directory.Leftover) *directory.Tenant {
+	switch {
+	case t.State == directory.Active:
+		return active(t, left)
+	case len(left) == 0:
+		return nil
 	}
-	_, err := c.until(ctx, func(s copyState) (func() error, error) {
-		if !s.exists {
-			return nil, nil
-		}
-		live, err := rt.isLive(ctx, c, s)
-		if err != nil {
-			return nil, err
-		}
-		if live || !isLeftover(l, s) {
-			rt.log.Error().Str("tenant", c.tenant).Str("node", c.api.name).
-				Msg("a node holds a copy of a tenant that is served elsewhere, and the router has not made or replaced that copy: it is kept; delete it there by hand, but first make sure that it is not the only one, as it is if one node is recorded under two names")
-			return nil, nil
-		}
-		return c.remove(ctx, s), nil
-	})
-	return err
-}
-
-// isLive reports whether a copy in state s is the one that requests are routed to, because one node is recorded under two
-// names. Then both names show the same revision, which no two nodes share. If the copy changed after s was read, a change
-// that names s is refused.
-func (rt *Router) isLive(ctx context.Context, c copyOn, s copyState) (bool, error) {
-	t := rt.dir.Tenant(c.tenant)
-	if !t.Routed() {
-		return false, nil
-	}
-	routed, err := rt.copyAt(t.Node, c.tenant).state(ctx)
-	return routed.revision == s.revision, err
+	return &directory.Tenant{Name: t.Name, State: directory.Gone, Stale: left}
 }

@@ -1,11 +1,11 @@
 // Package router is the entry point of a cluster: it knows which node holds which tenant, forwards each request to that
-// node and returns the answer, and places, moves and deletes tenants.
+// node and returns the answer, and places, moves and deletes tenants, gives them replicas and promotes those.
 //
 // The data path (Router.forward) reads a request whole, looks its tenant up in a map that no writer blocks, and sends it
 // over a pooled connection that is checked before use. It never parses a query. The directory (package directory) is the
 // router's only state: a file in which every change is one block, on disk before the maps change.
 //
-// A create, delete, move or repair of a tenant holds that tenant's Work, so at most one of them runs at a time. Each is
+// A create, delete, move, failover or repair of a tenant, and giving it a replica, holds that tenant's Work, so at most one of them runs at a time. Each is
 // a sequence of steps on nodes and in the directory. Wherever it stops, the directory is as before or as after the change;
 // what a step may leave on a node is recorded in the tenant's row first, and the repairer repairs it. See repair.go for the
 // table, and DESIGN.md for why a late request changes nothing.
@@ -13,8 +13,8 @@
 // # Goroutines
 //
 // Those of the connection loop (internal/http1), which end with Serve, including the watchers of clients of long requests;
-// and the repairer and the janitor, which Shutdown stops and waits for. Operations run on the goroutine of the request that
-// asked for them, and a drain's moves on a few of its own, which it waits for. Every wait for a node also ends with
+// and the repairer, the prober and the janitor, which Shutdown stops and waits for. Operations run on the goroutine of the request
+// that asked for them, and those on many tenants on a few of its own, which it waits for. Every wait for a node also ends with
 // Router.ctx, so that a router stops in time.
 //
 // # Locks, in the order they are taken
@@ -22,6 +22,8 @@
 //	directory.Work   held across steps, so never asked for under a lock
 //	those of directory.File
 //	repairer.mu      the tenants that need a repair
+//	intents.mu       the replicas that are being placed
+//	census.mu        which nodes do not answer a request about many tenants
 //	pool.mu          a node's idle connections
 //	marks.mu         the headers made for clients' addresses
 //	held.mu          the exchanges that end when the router stops
@@ -61,12 +63,13 @@ type Router struct {
 	streams  atomic.Int64 // open
 	held     held
 	repairer repairer
+	intents  intents
 
 	ctx    context.Context // of operations: ends a little before the router stops without waiting
 	cancel context.CancelFunc
 	last   context.Context // of rollbacks: ends when the router stops without waiting
 	give   context.CancelFunc
-	work   sync.WaitGroup // repairer and janitor
+	work   sync.WaitGroup // repairer, prober and janitor
 	closed sync.Once
 	err    error // of the close
 }
@@ -105,6 +108,7 @@ func New(c Config) (*Router, error) {
 	rt.dir.Tidy()
 	rt.work.Go(rt.repairLoop)
 	rt.work.Go(rt.sweepLoop)
+	rt.work.Go(rt.probeLoop)
 	return rt, nil
 }
 
@@ -118,6 +122,7 @@ func (rt *Router) owner() directory.Owner[*node] {
 			}
 			if n == nil {
 				n = &node{name: row.Name, errors: rt.metrics.nodeErrors(row.Name)}
+				rt.metrics.nodeReplicas(row.Name, func() float64 { all, _ := rt.dir.Replicas(row.Name, ""); return float64(all) })
 			}
 			if old := n.link.Swap(l); old != nil {
 				old.pool.close()

@@ -20,7 +20,7 @@ func (rt *Router) shard(r *http1.Request, path [][]byte) http1.Answer {
 	case len(path) == 1 && string(path[0]) == "tenants":
 		return byMethod(r, methods{"GET": rt.listTenants})
 	case len(path) == 1 && string(path[0]) == "replicas":
-		return later("giving tenants replicas")
+		return byMethod(r, methods{"POST": func() http1.Answer { return rt.postReplicas(r) }})
 	case len(path) >= 2 && string(path[0]) == "nodes":
 		return rt.shardNode(r, string(path[1]), path[2:])
 	case len(path) >= 2 && string(path[0]) == "tenants":
@@ -42,7 +42,7 @@ func (rt *Router) shardNode(r *http1.Request, name string, rest [][]byte) http1.
 	case len(rest) == 1 && string(rest[0]) == "drain":
 		return byMethod(r, methods{"POST": func() http1.Answer { return rt.drain(r, name) }})
 	case len(rest) == 1 && string(rest[0]) == "failover":
-		return later("failover")
+		return byMethod(r, methods{"POST": func() http1.Answer { return rt.failover(r, name) }})
 	}
 	return noRoute()
 }
@@ -84,15 +84,17 @@ type shownTenant struct {
 	Name  string `json:"name"`
 	Node  string `json:"node"`
 	State string `json:"state"`
+
+	Replica string `json:"replica,omitzero"`
 }
 
 // show returns a tenant as listings show it: active, moving or deleting.
 func show(t *directory.Tenant) shownTenant {
 	state := t.State
-	if state == directory.Settling {
+	if state == directory.Settling || state == directory.Promoting {
 		state = directory.Moving
 	}
-	return shownTenant{t.Name, t.Node, state.String()}
+	return shownTenant{t.Name, t.Node, state.String(), t.Replica}
 }
 
 func (rt *Router) listTenants() http1.Answer {
@@ -118,7 +120,10 @@ func (rt *Router) showTenant(name string) http1.Answer {
 type shownNode struct {
 	Name      string `json:"name"`
 	Addr      string `json:"addr"`
+	Standby   string `json:"standby,omitzero"` // the node that it is the standby of
+	Passive   bool   `json:"passive,omitzero"`
 	Tenants   int    `json:"tenants"`
+	Replicas  int    `json:"replicas"`
 	DiskBytes *int64 `json:"disk_bytes"`
 }
 
@@ -133,6 +138,10 @@ func (rt *Router) listNodes() http1.Answer {
 	list := make([]shownNode, len(nodes))
 	for i, n := range nodes {
 		list[i] = shownNode{Name: n.name, Addr: n.link.Load().addr, Tenants: counts[n]}
+		list[i].Replicas, _ = rt.dir.Replicas(n.name, "")
+		if row, _ := rt.dir.Node(n.name); row != nil {
+			list[i].Standby, list[i].Passive = row.Standby, row.Passive
+		}
 		if stats[i] != nil {
 			list[i].DiskBytes = &stats[i].DiskBytes
 		}
@@ -156,48 +165,6 @@ func (rt *Router) askStats(nodes []*node) []*nodeStats {
 	}
 	asked.Wait()
 	return stats
-}
-
-func (rt *Router) putNode(r *http1.Request, name string) http1.Answer {
-	var wanted struct {
-		Addr    string  `json:"addr"`
-		Token   string  `json:"token"`
-		Standby *string `json:"standby"`
-		Region  *string `json:"region"`
-	}
-	if err := readJSON(r, &wanted); err != nil {
-		return answerError(err)
-	}
-	switch {
-	case wanted.Standby != nil:
-		return later("a standby of another node")
-	case wanted.Region != nil:
-		return later("a node's region")
-	case wanted.Addr == "" || wanted.Token == "":
-		return http1.ErrorAnswer(400, "a node requires addr and token, its admin token: {\"addr\": \"127.0.0.1:8081\", \"token\": \"...\"}")
-	}
-	l, err := newLink(wanted.Addr, wanted.Token, &rt.transport)
-	if err != nil {
-		return http1.ErrorAnswer(400, err.Error())
-	}
-	known, _ := rt.dir.Node(name)
-	_, err = nodeAPI{name, l}.stats(rt.ctx)
-	l.pool.close()
-	if err != nil {
-		return answerError(err)
-	}
-	if err := rt.dir.ChangeNode(known, &directory.Node{Name: name, Addr: wanted.Addr, Token: wanted.Token}); err != nil {
-		return answerError(err)
-	}
-	rt.log.Info().Bytes("request", r.ID).Str("node", name).Str("addr", wanted.Addr).Bool("new", known == nil).Msg("a node is recorded")
-	status := 200
-	if known == nil {
-		status = 201
-	}
-	return jsonAnswer(status, struct {
-		Node string `json:"node"`
-		Addr string `json:"addr"`
-	}{name, wanted.Addr})
 }
 
 func (rt *Router) deleteNode(r *http1.Request, name string) http1.Answer {

@@ -56,7 +56,7 @@ func TestNodesAreCheckedBeforeTheyAreRecorded(t *testing.T) {
 		{"a wrong kind", "n2", `{"addr":1,"token":"x"}`, 400, "addr has the wrong type"},
 		{"a member twice", "n2", `{"addr":"x:1","addr":"x:2","token":"x"}`, 400, ""},
 		{"no JSON", "n2", `{"addr"`, 400, "invalid JSON at byte"},
-		{"a standby", "n2", `{"addr":"x:1","token":"x","standby":"n1"}`, 501, "comes with a later version"},
+		{"a region", "n2", `{"addr":"x:1","token":"x","region":"eu"}`, 501, "comes with a later version"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestNodesAreCheckedBeforeTheyAreRecorded(t *testing.T) {
 			}
 		})
 	}
-	want := fmt.Sprintf(`[{"name":"n1","addr":"http://%s","tenants":0,"disk_bytes":0}]`, n.addr())
+	want := fmt.Sprintf(`[{"name":"n1","addr":"http://%s","tenants":0,"replicas":0,"disk_bytes":0}]`, n.addr())
 	if got := rt.must("GET", "/_shard/nodes", "", 200); got != want {
 		t.Errorf("the list is %s, want %s", got, want)
 	}
@@ -191,7 +191,7 @@ func TestRoutesOfLaterVersionsAreRefusedByName(t *testing.T) {
 	rt, _ := cluster(t, Config{}, 1)
 	rt.must("PUT", "/_shard/tenants/acme", "", 201)
 	for _, route := range []string{
-		"POST /_shard/nodes/n1/failover", "POST /_shard/replicas", "PUT /_shard/tenants/acme/quota",
+		"PUT /_shard/tenants/acme/quota",
 		"GET /_shard/tenants/acme/quota", "GET /_shard/tenants/acme/usage", "POST /_replication/promote", "GET /_replication/status",
 	} {
 		method, path, _ := strings.Cut(route, " ")

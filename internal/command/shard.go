@@ -27,6 +27,7 @@ func shardCommand() *cli.Command {
 	}
 	flags = append(flags, secret("token", "The `TOKEN` that requests for /_shard/ must have. Required if the router listens beyond loopback.")...)
 	flags = append(flags,
+		boolean("replicas", "Create each tenant with a replica on another node."),
 		value("upstream-timeout", "30", "Give up a request after its node has sent nothing for this `TIME`."),
 		value("max-connections", "1024", "Maximum `NUMBER` of connections, lowered if there are few descriptors; more are answered 503."),
 		value("http-max-streams", "1024", "Maximum `NUMBER` of open live queries; more are answered 503. They do not count towards --max-connections."),
@@ -51,6 +52,7 @@ func runShard(c *cli.Context) error {
 	config := router.Config{
 		Directory:       s.text("directory"),
 		Token:           s.secret("token"),
+		Replicas:        s.boolean("replicas"),
 		UpstreamTimeout: s.wait("upstream-timeout"),
 		IdleTimeout:     s.wait("idle-timeout"),
 		MaxConnections:  s.count("max-connections", 1),

@@ -90,10 +90,11 @@ type table struct {
 	Naming  map[string]int
 	Copies  map[string]int // by the node of the tenants and that of the replicas
 	Follow  map[string]int
+	Alone   int
 }
 
 func shown(m *Maps[*object]) table {
-	t := table{map[string]Node{}, map[string]string{}, map[string]Tenant{}, map[string]string{}, map[string]int{}, map[string]int{}, map[string]int{}}
+	t := table{map[string]Node{}, map[string]string{}, map[string]Tenant{}, map[string]string{}, map[string]int{}, map[string]int{}, map[string]int{}, m.alone}
 	for name, n := range *m.nodes.Load() {
 		row := *n.row
 		row.Version = 0

@@ -36,6 +36,7 @@ type Maps[N comparable] struct {
 	naming  map[string]int // how many tenants name each node as theirs or as their target
 	copies  map[pair]int   // how many tenants of a node have their replica on another
 	follow  map[string]int // how many tenants have their replica on each node
+	alone   int            // how many tenants of nodes have no replica
 }
 
 // pair is a node of tenants and the node of their replicas.
@@ -110,6 +111,13 @@ func (m *Maps[N]) Replicas(on, of string) (all, ofThat int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.follow[on], m.copies[pair{of, on}]
+}
+
+// Unreplicated returns how many tenants have no replica.
+func (m *Maps[N]) Unreplicated() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.alone
 }
 
 // StandbyOf returns the name of a node's standby, empty for none.
@@ -224,6 +232,9 @@ func (m *Maps[N]) count(t *Tenant, add int) {
 	}
 	if target != "" {
 		bump(m.naming, target, add)
+	}
+	if node != "" && replica == "" {
+		m.alone += add
 	}
 	if replica != "" {
 		bump(m.follow, replica, add)

@@ -13,11 +13,16 @@ const (
 	Create Operation = iota + 1
 	Delete
 	Move
+	Replicate
+	Failover
 	// Repair finishes or rolls back what another operation has left incomplete. No client asks for it.
 	Repair
 )
 
-var operationNames = [...]string{Create: "created", Delete: "deleted", Move: "moved", Repair: "repaired"}
+var operationNames = [...]string{
+	Create: "created", Delete: "deleted", Move: "moved", Replicate: "given a replica", Failover: "failed over",
+	Repair: "repaired",
+}
 
 func (o Operation) String() string { return operationNames[o] }
 
