@@ -265,3 +265,55 @@ func TestADryRunChangesNothing(t *testing.T) {
 		t.Errorf("gamma is %s", got)
 	}
 }
+
+// A promotion that was given up arrives after all: the tenant is served where it was, and there alone.
+func TestALatePromotionAfterItWasGivenUpIsRefused(t *testing.T) {
+	rt, nodes := threeNodes(t, Config{})
+	fit := func(is bool) {
+		nodes[1].mu.Lock()
+		defer nodes[1].mu.Unlock()
+		nodes[1].tenants["acme"].replica.caughtUp = is
+	}
+	var sent atomic.Int64
+	nodes[1].cutting(func(_ *fakeNode, r *http.Request) verdict {
+		if !strings.HasSuffix(r.URL.Path, "/acme/promote") {
+			return pass
+		}
+		if sent.Add(1) > 2 { // the second was as its connection broke
+			return pass
+		}
+		fit(false) // as of a copy that is found to differ from its primary's
+		return late
+	})
+	nodes[1].deaf.Store(true)
+	if body := rt.must("POST", "/_shard/nodes/n1/failover", "", 502); !strings.Contains(body, `{"tenant":"acme"`) {
+		t.Errorf("answered %s", body)
+	}
+	repairedAll(t, rt)
+	wantCopies(t, rt, nodes, "acme", map[string]string{"n1": "writable", "n2": "follows n1"})
+	fit(true)
+	nodes[1].deliver()
+	wantCopies(t, rt, nodes, "acme", map[string]string{"n1": "writable", "n2": "follows n1"})
+}
+
+// An error that is no refusal leaves the failover recorded: it is tried again.
+func TestAPromotionThatFailsIsTriedAgain(t *testing.T) {
+	rt, nodes := threeNodes(t, Config{})
+	nodes[0].kill()
+	var sent atomic.Int64
+	nodes[1].cutting(func(_ *fakeNode, r *http.Request) verdict {
+		if strings.HasSuffix(r.URL.Path, "/acme/promote") && sent.Add(1) == 1 {
+			return refuse503
+		}
+		return pass
+	})
+	rt.must("POST", "/_shard/nodes/n1/failover", "", 502)
+	eventually(t, "acme takes writes", func() bool {
+		rt.repairer.wake()
+		status, _ := rt.call("POST", "/t/acme/c", "second")
+		return status == 200
+	})
+	if got := rt.tenants()["acme"]; got != "n2 active" {
+		t.Errorf("acme is %s", got)
+	}
+}
