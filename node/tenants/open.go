@@ -70,6 +70,9 @@ func (s *Set) admit(t *Tenant) {
 
 // openLocked opens a tenant's file, and closes others if descriptors or memory are short. It needs the gate.
 func (s *Set) openLocked(name string) (*Tenant, error) {
+	if err := s.syncNames(); err != nil {
+		return nil, err
+	}
 	path := s.path(name)
 	size := int64(0)
 	if info, err := s.fs.Stat(path); err == nil {

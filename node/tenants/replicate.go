@@ -186,6 +186,7 @@ func (s *Set) replace(name string, image io.Reader, size int64) error {
 		_ = s.closeTenant(t) // logged there; its content is replaced
 		db, err := received.Install()
 		if err != nil {
+			s.unsynced.Store(true)
 			return classified("the image cannot be installed", err)
 		}
 		next := s.newTenant(name, db, changes)
@@ -195,6 +196,19 @@ func (s *Set) replace(name string, image io.Reader, size int64) error {
 		s.primary.End(name, &replication.Ended{Status: 503, Sentence: "tenant " + name + " was replaced by an image, follow it again"})
 		return nil
 	})
+}
+
+// syncNames makes the names in the directory durable if one was replaced and that could not be synced: what is read under a name
+// must be there after a loss of power too.
+func (s *Set) syncNames() error {
+	if !s.unsynced.CompareAndSwap(true, false) {
+		return nil
+	}
+	if err := s.fs.SyncDir(s.dir); err != nil {
+		s.unsynced.Store(true)
+		return storageError("the directory cannot be synced", err)
+	}
+	return nil
 }
 
 // Reopen implements replication.Followers.

@@ -24,6 +24,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fenec/engine"
@@ -84,6 +85,7 @@ type Set struct {
 	metrics   counters
 	primary   *replication.Primary
 	follower  *replication.Follower
+	unsynced  atomic.Bool // see syncNames
 
 	ending  sync.RWMutex  // held for reading while a tenant is being opened
 	ended   bool          // no more tenants are opened
