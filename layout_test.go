@@ -39,6 +39,7 @@ var mayImport = map[string][]string{
 	"fenec/node/rest":    {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail"},
 	"fenec/router":       {"fenec/router/directory", "fenec/engine/fail", "fenec/internal/edge", "fenec/internal/random", "fenec/internal/http1", "fenec/internal/vfs"},
 	"fenec/replication":  {"fenec/engine/feed", "fenec/engine", "fenec/engine/fail", "fenec/engine/wal"},
+	"fenec/lease":        {},
 	"fenec/engine/claim": {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/internal/vfs"},
 	"fenec/engine/feed":  {"fenec/engine", "fenec/engine/doc", "fenec/engine/fail", "fenec/engine/wal", "fenec/internal/vfs"},
 	"fenec/engine": {
