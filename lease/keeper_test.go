@@ -379,6 +379,14 @@ func TestARouterWhoseDirectoryMayBeBehindTrustsNoList(t *testing.T) {
 	s.step(3300*time.Millisecond, "lapsed b; Settled{}")
 }
 
+func TestARouterWhoseDirectoryMayBeBehindFinishesAFailoverOnceThatIsCertain(t *testing.T) {
+	s := newScript(t, func(c *Config) {
+		c.Behind, c.Tenants = true, append(c.Tenants, Placement{Tenant: "v", Node: "a", FailingOver: true})
+	})
+	s.step(0, "read a; read b")
+	s.step(3300*time.Millisecond, "lapsed a; lapsed b; Settled{}; Free{v}")
+}
+
 // TestANodeThatAnswersReadsAndNoGrantsIsFailedOver is one whose disk hangs, for example.
 func TestANodeThatAnswersReadsAndNoGrantsIsFailedOver(t *testing.T) {
 	s := granted(t)

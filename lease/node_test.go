@@ -38,7 +38,7 @@ func TestANodeRefuses(t *testing.T) {
 		"an epoch of 129 bytes":     {func(*Node, string) Grant { return Grant{Epoch: strings.Repeat("e", 129)} }, Refusal{Reason: BadValue}},
 		"an epoch it does not hold": {func(*Node, string) Grant { return Grant{Length: 1, Epoch: "f"} }, Refusal{Reason: OtherEpoch, Holds: true, Epoch: "e"}},
 		"a stamp of another process": {func(*Node, string) Grant {
-			return Grant{Length: 1, Epoch: "e", At: newTestNode("q").Status(0).At}
+			return Grant{Length: 1, Epoch: "e", At: newTestNode("q").Status(10*second + 1).At} // as late as that of its lease
 		}, Refusal{Reason: Overtaken}},
 		"a stamp it has not given": {func(*Node, string) Grant { return Grant{Length: 1, Epoch: "e", At: "p.zzzzzzz"} }, Refusal{Reason: Overtaken}},
 		"no stamp at all":          {func(*Node, string) Grant { return Grant{Length: 1, Epoch: "e", At: "garbage"} }, Refusal{Reason: Overtaken}},

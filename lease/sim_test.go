@@ -67,7 +67,7 @@ func simulate(seed uint64, mutant string, tracing bool) *world {
 }
 
 // patience is how many of the longest leases may pass until every tenant is written once everything works.
-const patience = 6
+const patience = 3
 
 // idle names a tenant that is not written where it is placed.
 func (w *world) idle() string {
