@@ -20,15 +20,20 @@ func (n *Node) adminFile(r *http1.Request, name string) http1.Answer {
 	if r.Method == "PUT" {
 		return n.install(r, name)
 	}
-	return n.sendImage(r, name)
+	return n.sendImage(r, name, false)
 }
 
 // sendImage streams a tenant's image, as of the change in its head. The tenant is in use until the last byte is sent;
-// deleting it ends the stream, whose reader sees a truncated image.
-func (n *Node) sendImage(r *http1.Request, name string) http1.Answer {
+// deleting it ends the stream, whose reader sees a truncated image. With onDisk, all of it is on disk here before it is sent.
+func (n *Node) sendImage(r *http1.Request, name string, onDisk bool) http1.Answer {
 	image, err := n.tenants.OpenImage(name)
 	if err != nil {
 		return n.answerError(r, err)
+	}
+	if onDisk {
+		if err := image.Sync(); err != nil {
+			return n.answerError(r, errors.Join(err, image.Close()))
+		}
 	}
 	a := http1.Answer{Status: 200, Headers: imageHeaders(image.Seq, image.History), Length: image.Size}
 	a.Stream = func(w *http1.Writer) (err error) {

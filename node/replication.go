@@ -124,7 +124,7 @@ func (n *Node) sendFeed(r *http1.Request, name string) http1.Answer {
 		return n.answerError(r, err)
 	}
 	if q.image {
-		return n.sendImage(r, name)
+		return n.sendImage(r, name, true) // a copy must hold nothing that can be lost here
 	}
 	t, err := n.tenants.Acquire(name)
 	if err != nil {

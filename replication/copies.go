@@ -14,10 +14,12 @@ import (
 type Copies struct {
 	primary *Primary
 	tenant  string
+	open    bool // the tenant is open here; under Primary.mu
 
-	count atomic.Int32 // of streams
+	forgotten atomic.Bool  // the Primary has another value for the tenant, or none
+	count     atomic.Int32 // of streams
 
-	mu      sync.Mutex // taken under no other lock of this package, and before link.mu
+	mu      sync.Mutex
 	streams []*outStream
 	moved   chan struct{} // closed when a stream has made progress or ended; nil if no caller waits
 }
@@ -48,6 +50,14 @@ func (c *Copies) remove(s *outStream) {
 	}
 }
 
+// current returns the value that the streams of the tenant are in: c, unless the tenant was closed since.
+func (c *Copies) current() *Copies {
+	for c.forgotten.Load() {
+		c = c.primary.Copies(c.tenant)
+	}
+	return c
+}
+
 func (c *Copies) all() []*outStream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,18 +71,21 @@ func (c *Copies) wakeLocked() {
 	}
 }
 
-// caughtUp notes that all that there is up to a change has been sent to the copy.
-func (c *Copies) caughtUp(s *outStream, change uint64) {
+// handed notes what the operating system has taken.
+func (c *Copies) handed(h handed) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.connected = true
-	s.state.handed = max(s.state.handed, change)
+	s := h.stream
+	s.connected = s.connected || h.all
+	s.state.handed = max(s.state.handed, h.change)
+	c.wakeLocked()
 }
 
-func (c *Copies) handed(s *outStream, change uint64) {
+// late notes that a copy takes nothing: until it has caught up again no write waits for it.
+func (c *Copies) late(s *outStream) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.state.handed = max(s.state.handed, change)
+	s.connected = false
 	c.wakeLocked()
 }
 
@@ -81,8 +94,13 @@ func (c *Copies) acked(s *outStream, m ack) {
 	s.applied, s.synced = m.applied, m.synced
 	c.wakeLocked()
 	c.mu.Unlock()
-	if m.summed {
-		c.compare(s, m)
+	if m.summed && s.comparing.CompareAndSwap(false, true) {
+		c.primary.pool.run(func() {
+			defer s.comparing.Store(false)
+			if !s.isGone() {
+				c.compare(s, m)
+			}
+		})
 	}
 }
 
@@ -108,6 +126,7 @@ func (c *Copies) compare(s *outStream, m ack) {
 
 // Replicas returns the copies and how far they have come.
 func (c *Copies) Replicas() []Replica {
+	c = c.current()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := make([]Replica, len(c.streams))
@@ -119,6 +138,7 @@ func (c *Copies) Replicas() []Replica {
 
 // Nodes returns the ids of the nodes that the copies are on.
 func (c *Copies) Nodes() []string {
+	c = c.current()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ids := make([]string, len(c.streams))
@@ -129,10 +149,10 @@ func (c *Copies) Nodes() []string {
 }
 
 // Handed blocks until every connected copy has been handed a change: its record is with the operating system on its way. A copy is
-// connected from when it has been handed everything that there was until its connection is lost, so the wait ends at the latest
-// when a copy that cannot be reached is given up.
+// connected from when it has been handed everything that there was until its connection is lost or its window has been full for as
+// long as silence, so no copy that is cut off or takes nothing holds up a write for longer.
 func (c *Copies) Handed(ctx context.Context, change uint64) error {
-	if c.count.Load() == 0 {
+	if c = c.current(); c.count.Load() == 0 {
 		return nil
 	}
 	return c.await(ctx, nil, func() bool {
@@ -147,6 +167,7 @@ func (c *Copies) Handed(ctx context.Context, change uint64) error {
 
 // Confirmed blocks until one copy that counts has a change on its disk. It fails with fail.Timeout after wait.
 func (c *Copies) Confirmed(ctx context.Context, change uint64, wait time.Duration) error {
+	c = c.current()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	return c.await(ctx, timer.C, func() bool {
@@ -161,6 +182,7 @@ func (c *Copies) Confirmed(ctx context.Context, change uint64, wait time.Duratio
 
 // Connected reports whether a copy that counts is connected.
 func (c *Copies) Connected() bool {
+	c = c.current()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.ContainsFunc(c.streams, func(s *outStream) bool { return s.asked.counts && s.connected })

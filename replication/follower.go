@@ -25,13 +25,16 @@ const (
 	imagesAtOnce = 4
 )
 
-// Followers are the copies on a node that follow others. Its methods are called from several goroutines.
+// Followers are the copies on a node that follow others. Its methods are called from several goroutines, at most one of Replace,
+// Reopen and CaughtUp at a time for a tenant. Follow and Stop wait for them, so they must not be called under a lock that one of
+// these methods takes.
 type Followers interface {
-	// Acquire returns a copy that follows, in use until it is released. Its error ends the following.
+	// Acquire returns a copy that follows, in use until it is released. It is called again later after an error.
 	Acquire(tenant string) (Copy, error)
-	// Replace puts an image, of size bytes, in place of a copy. Before that it keeps the changes of the copy after change common,
-	// which the image lacks; ok is false if nothing is common.
-	Replace(tenant string, image io.Reader, size int64, common uint64, ok bool) error
+	// Replace puts an image, of size bytes, in place of a copy. It fails and changes nothing if the image is not of a history: what was
+	// checked before is not what has come. Before it replaces the copy it keeps the copy's changes after change common, which the
+	// image lacks; ok is false if nothing is common.
+	Replace(tenant string, image io.Reader, size int64, history string, common uint64, ok bool) error
 	// Reopen closes and opens a copy whose disk has failed.
 	Reopen(tenant string) error
 	// CaughtUp notes on disk that a copy has caught up since it was told to follow.
@@ -45,7 +48,7 @@ type FollowerConfig struct {
 	// Connect returns a connection to the node at an address, on which frames may be sent: `GET /_replication` was answered 101.
 	// Its error is an *Ended if the node has refused.
 	Connect func(ctx context.Context, addr string) (net.Conn, error)
-	// Image returns the image of a tenant of the node at an address.
+	// Image returns the image of a tenant of the node at an address. All of it is on disk there. Reading it fails once ctx ends.
 	Image func(ctx context.Context, addr, tenant string) (image io.ReadCloser, size int64, err error)
 	// Feeds returns the ids of the nodes that this node feeds a tenant.
 	Feeds func(tenant string) []string
@@ -73,7 +76,7 @@ type Follower struct {
 func NewFollower(c FollowerConfig) *Follower {
 	f := &Follower{config: c, sources: map[string]*source{}, streams: map[string]*inStream{}}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
-	f.pool.slots = make(chan struct{}, workers)
+	f.pool.most, f.pool.work = workers, &f.work
 	return f
 }
 
@@ -88,41 +91,50 @@ type Target struct {
 
 // Follow makes a copy follow a tenant of the same name. If it follows already, it follows the new target instead.
 func (f *Follower) Follow(tenant string, t Target) {
-	f.Stop(tenant)
+	for !f.follow(tenant, t) {
+		f.Stop(tenant)
+	}
+}
+
+// follow is Follow for a tenant that follows nothing; it returns false if it does.
+func (f *Follower) follow(tenant string, t Target) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ended {
-		return
+		return true
 	}
-	s := &inStream{follower: f, tenant: tenant, target: t, caughtUp: t.CaughtUp, settled: make(chan struct{})}
+	if f.streams[tenant] != nil {
+		return false
+	}
+	s := &inStream{follower: f, tenant: tenant, target: t, caughtUp: t.CaughtUp, noted: t.CaughtUp, settled: make(chan struct{})}
 	s.idle.L = &s.mu
-	s.ctx, s.cancel = context.WithCancel(f.ctx)
 	s.waker.Wake = s.wake
 	f.streams[tenant] = s
 	from := f.sources[t.From]
 	if from == nil {
-		from = &source{follower: f, addr: t.From, streams: map[*inStream]struct{}{}, images: make(chan struct{}, imagesAtOnce)}
-		from.ctx, from.cancel = context.WithCancel(f.ctx)
+		from = newSource(f, t.From)
 		f.sources[t.From] = from
 		f.work.Go(from.run)
 	}
 	s.source = from
 	from.add(s)
+	return true
 }
 
-// Stop ends the following of a tenant, and waits until no record of it is being applied. It has no effect on a tenant that follows
-// nothing.
+// Stop ends the following of a tenant, and waits until the records that have come are applied and nothing more is done to the copy. It has no effect on a tenant that
+// follows nothing.
 func (f *Follower) Stop(tenant string) {
-	f.mu.Lock()
-	s := f.streams[tenant]
-	delete(f.streams, tenant)
-	f.mu.Unlock()
+	s := f.stream(tenant)
 	if s == nil {
 		return
 	}
 	s.stop()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.streams[tenant] != s {
+		return // another call was first
+	}
+	delete(f.streams, tenant)
 	if s.source.remove(s) && f.sources[s.source.addr] == s.source {
 		delete(f.sources, s.source.addr)
 		s.source.cancel()
@@ -143,21 +155,6 @@ func (f *Follower) Close() {
 		f.Stop(name)
 	}
 	f.work.Wait()
-	f.pool.work.Wait()
-}
-
-// pool runs functions, workers of them at a time. It has no goroutine while there is nothing to run.
-type pool struct {
-	slots chan struct{}
-	work  sync.WaitGroup
-}
-
-func (p *pool) run(f func()) {
-	p.work.Go(func() {
-		p.slots <- struct{}{}
-		defer func() { <-p.slots }()
-		f()
-	})
 }
 
 // Status is how a copy follows.

@@ -14,6 +14,7 @@ import (
 type Frames struct {
 	stream outStream
 	tenant Copy
+	told   bool // the hello
 	buf    []byte
 }
 
@@ -46,22 +47,35 @@ func NewFrames(c Copy, since uint64, history string) (*Frames, error) {
 // Next returns the next frames, valid until the next call; none if there is nothing more at the moment.
 func (f *Frames) Next() ([]byte, error) {
 	s := &f.stream
-	if len(f.buf) > 0 && s.sent == 0 {
-		s.sent = 1 // the hello
+	if !f.told {
+		f.told = true
 		return f.buf, nil
 	}
 	f.buf = f.buf[:0]
 	if s.pieces.empty() {
-		if err := s.read(f.tenant); err != nil {
+		if err := f.read(); err != nil {
 			return nil, err
 		}
 	}
 	for len(f.buf) < fillSize && !s.pieces.empty() {
 		at := len(f.buf)
 		f.buf = beginFrame(f.buf, kindWrites, 0)
-		f.buf = binary.LittleEndian.AppendUint64(f.buf, s.ends)
+		f.buf = binary.LittleEndian.AppendUint64(f.buf, s.durable)
 		f.buf, _ = s.pieces.take(f.buf, maxPiece)
 		f.buf = endFrame(f.buf, at)
 	}
 	return f.buf, nil
+}
+
+// read reads the next records. A fork after them is synced first.
+func (f *Frames) read() error {
+	s := &f.stream
+	if err := s.read(offer{Copy: f.tenant}); err != nil || !s.forks || !s.pieces.empty() {
+		return err
+	}
+	o, err := covered(f.tenant)
+	if err != nil {
+		return err
+	}
+	return s.read(o)
 }

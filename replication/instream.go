@@ -1,7 +1,6 @@
 package replication
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,37 +8,43 @@ import (
 	"time"
 
 	"fenec/engine"
-	"fenec/engine/fail"
 	"fenec/engine/feed"
 	"fenec/engine/wal"
 )
 
-// inStream follows one tenant of a source.
+// inStream follows one tenant of a source. This file is its conversation with the primary; apply.go is what it does to the copy.
 type inStream struct {
 	follower *Follower
 	source   *source
 	tenant   string
 	target   Target
 	waker    feed.Waker
-	ctx      context.Context // of the fetching of images
-	cancel   context.CancelFunc
 	settled  chan struct{} // closed by settle
 	once     sync.Once
 
 	queued bool // under source.mu
 
-	mu      sync.Mutex // not held while a tenant is used
-	idle    sync.Cond  // broadcast when busy ends
-	phase   phase
-	busy    bool   // records are applied, or an image is fetched
-	id      uint32 // on the connection
-	link    *sourceLink
-	taken   uint64 // bytes of records that were applied
-	pending []wal.Record
-	bytes   uint64 // of pending
-	parts   gathering
-	armed   *feed.Feed
-	retry   *time.Timer
+	mu       sync.Mutex // not held while a tenant is used
+	idle     sync.Cond  // broadcast when running ends
+	phase    phase
+	working  bool   // a function of the stream waits for the pool or runs on it
+	running  bool   // it runs, and may use the copy
+	stopping bool   // no more records are taken
+	cancel   func() // ends the fetching of an image; nil if none is fetched
+	id       uint32 // on the connection
+	link     *sourceLink
+	next     *open // from where the stream can be opened; nil if that has to be found out
+
+	received uint64 // bytes of records that have come
+	granted  uint64 // bytes of records that were acknowledged
+	taken    uint64 // bytes of records that were applied
+	pending  []wal.Record
+	bytes    uint64 // of pending
+	parts    gathering
+	feed     *feed.Feed // of the copy
+	armed    *feed.Feed // the feed that may wake the stream
+	summed   *ack       // the sum of the copy at some change, to be sent with an acknowledgement of that change
+	retry    *time.Timer
 
 	answered bool // the primary has answered on this connection, and nothing has gone wrong since
 	above    []string
@@ -48,6 +53,7 @@ type inStream struct {
 	applied  uint64
 	goal     uint64 // the change with which the copy has caught up
 	caughtUp bool
+	noted    bool // that is stored
 	image    bool // the next open asks for an image
 	diverged bool // an image was taken because the copy held other content
 	gaveUp   bool // it held other content after that too
@@ -77,101 +83,105 @@ func (s *inStream) wake() { s.source.ready(s) }
 // serve appends what the stream has to send.
 func (s *inStream) serve(l *sourceLink, dst []byte) []byte {
 	s.mu.Lock()
-	now, busy := s.phase, s.busy
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	if s.link == l && s.phase != opening && s.phase != flowing {
+		dst = s.closeLocked(dst) // the primary would go on, and its writes wait for this copy
+	}
 	switch {
-	case now == stopped:
-		return s.sendClose(l, dst)
-	case now == waiting && !busy:
-		return s.open(l, dst)
-	case now == flowing:
-		return s.ack(l, dst, false)
+	case s.phase == flowing && s.link == l:
+		dst = s.ackLocked(dst)
+	case s.phase == waiting && !s.working && s.next != nil:
+		dst = s.openLocked(l, dst)
+	case s.phase == waiting && !s.working:
+		s.beginLocked(&s.follower.pool, s.prepare)
 	}
 	return dst
 }
 
-func (s *inStream) sendClose(l *sourceLink, dst []byte) []byte {
-	s.mu.Lock()
-	id, mine := s.id, s.link == l
+func (s *inStream) closeLocked(dst []byte) []byte {
+	s.link.forget(s, s.id)
 	s.link = nil
-	s.mu.Unlock()
-	if !mine {
-		return dst
-	}
-	l.forget(s, id)
 	at := len(dst)
-	return endFrame(beginFrame(dst, kindClose, id), at)
+	return endFrame(beginFrame(dst, kindClose, s.id), at)
 }
 
-// open asks to be fed from the position of the copy.
-func (s *inStream) open(l *sourceLink, dst []byte) []byte {
+// prepare finds out from where the copy can be fed.
+func (s *inStream) prepare() {
 	c, err := s.follower.config.Followers.Acquire(s.tenant)
 	if err != nil {
 		s.fail(err, retryEvery)
-		return dst
+		return
 	}
 	defer c.Release()
-	m := open{tenant: s.tenant, node: s.follower.config.ID, counts: s.target.Counts}
 	seq, history := c.DB.Position()
 	s.mu.Lock()
-	if !s.image && seq > 0 {
-		m.seq, m.history = seq, history
-	}
-	old := s.id
-	s.mu.Unlock()
-	id := l.number(s, old)
-	s.mu.Lock()
-	if s.phase == waiting {
-		s.phase = opening
-	}
-	s.id, s.link, s.taken, s.pending, s.bytes, s.parts, s.applied = id, l, 0, nil, 0, gathering{}, seq
-	s.mu.Unlock()
-	at := len(dst)
-	return endFrame(m.append(beginFrame(dst, kindOpen, id)), at)
-}
-
-// ack appends how far the copy has come, with its sum if summed.
-func (s *inStream) ack(l *sourceLink, dst []byte, summed bool) []byte {
-	c, err := s.follower.config.Followers.Acquire(s.tenant)
-	if err != nil {
-		s.fail(err, retryEvery)
-		return dst
-	}
-	defer c.Release()
-	s.mu.Lock()
-	id, mine := s.id, s.link == l && s.phase == flowing
-	m := ack{taken: s.taken + uint64(s.parts.partial()), applied: s.applied}
-	s.mu.Unlock()
-	if !mine {
-		return dst
-	}
-	m.synced = min(s.arm(c.Feed), m.applied)
-	if summed {
-		var seq uint64
-		if seq, m.history, m.sum, m.summed = c.DB.Sum(); seq != m.applied {
-			m.summed = false
-		}
-	}
-	if !m.summed {
-		m.history, m.sum = "", 0
-	}
-	at := len(dst)
-	return endFrame(m.append(beginFrame(dst, kindAck, id)), at)
-}
-
-// arm returns the last change of the copy on disk, and makes the next one wake the stream.
-func (s *inStream) arm(f *feed.Feed) uint64 {
-	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.armed != f && s.armed != nil {
+	s.feed, s.applied = c.Feed, seq
+	s.next = &open{tenant: s.tenant, node: s.follower.config.ID, counts: s.target.Counts}
+	if !s.image && seq > 0 {
+		s.next.seq, s.next.history = seq, history
+	}
+}
+
+// openLocked asks to be fed from the position of the copy.
+func (s *inStream) openLocked(l *sourceLink, dst []byte) []byte {
+	m := s.next
+	s.phase, s.next = opening, nil
+	s.id, s.link = l.number(s), l
+	s.received, s.granted, s.taken, s.pending, s.bytes, s.parts, s.summed = 0, 0, 0, nil, 0, gathering{}, nil
+	at := len(dst)
+	return endFrame(m.append(beginFrame(dst, kindOpen, s.id)), at)
+}
+
+// ackLocked appends how far the copy has come, with its sum if it is known.
+func (s *inStream) ackLocked(dst []byte) []byte {
+	m := ack{}
+	if s.summed != nil && s.summed.applied == s.applied {
+		m = *s.summed
+	}
+	s.summed = nil
+	s.granted = max(s.granted, s.taken+uint64(s.parts.partial()))
+	m.taken, m.applied, m.synced = s.granted, s.applied, min(s.armLocked(), s.applied)
+	at := len(dst)
+	return endFrame(m.append(beginFrame(dst, kindAck, s.id)), at)
+}
+
+// armLocked returns the last change of the copy on disk, and makes the next one wake the stream.
+func (s *inStream) armLocked() uint64 {
+	if s.armed != s.feed && s.armed != nil {
 		s.armed.Leave(&s.waker)
 	}
-	s.armed = f
+	s.armed = s.feed
 	for {
-		end := f.End(feed.Durable)
-		if f.Await(&s.waker, feed.Durable, end) {
+		end := s.feed.End(feed.Durable)
+		if s.feed.Await(&s.waker, feed.Durable, end) {
 			return end
 		}
+	}
+}
+
+// sum has the sum of the copy sent.
+func (s *inStream) sum(l *sourceLink) {
+	s.mu.Lock()
+	id, mine := s.id, s.link == l && s.phase == flowing
+	s.mu.Unlock()
+	if !mine {
+		return
+	}
+	c, err := s.follower.config.Followers.Acquire(s.tenant)
+	if err != nil {
+		return // what applies the next record meets it too
+	}
+	defer c.Release()
+	m := ack{}
+	if m.applied, m.history, m.sum, m.summed = c.DB.Sum(); !m.summed {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.link == l && s.id == id && s.phase == flowing && s.applied == m.applied {
+		s.summed = &m
+		s.source.ready(s)
 	}
 }
 
@@ -201,13 +211,17 @@ func (s *inStream) hello(l *sourceLink, id uint32, m hello) {
 	s.above, s.err, s.answered = m.above, nil, true
 	s.known, s.durable, s.goal = true, m.durable, m.durable
 	if m.image {
-		s.phase = waiting
-		s.beginLocked(func() { s.takeImage(common, ok) })
+		s.phase, s.link = waiting, nil // the primary has ended the stream
+		l.forget(s, id)
+		s.beginLocked(&s.source.images, func() { s.takeImage(m.history, common, ok) })
 		return
 	}
 	s.phase = flowing
 	s.advanceLocked(seq)
 	l.sumLater(s)
+	if s.caughtUp && !s.noted && !s.working {
+		s.beginLocked(&s.follower.pool, func() {}) // stores it
+	}
 	s.source.ready(s) // the first acknowledgement
 }
 
@@ -241,141 +255,6 @@ func (s *inStream) check(m hello, seq uint64, history string) error {
 	return nil
 }
 
-// advanceLocked notes that the copy has reached a change.
-func (s *inStream) advanceLocked(seq uint64) {
-	s.applied = seq
-	if !s.caughtUp && s.phase == flowing && seq >= s.goal {
-		s.caughtUp = true
-		s.follower.pool.run(func() {
-			if err := s.follower.config.Followers.CaughtUp(s.tenant); err != nil {
-				s.follower.config.Log.Error().Str("tenant", s.tenant).Err(err).Msg("that a copy has caught up cannot be stored")
-			}
-		})
-	}
-}
-
-// beginLocked runs work on the pool. The stream is busy meanwhile.
-func (s *inStream) beginLocked(work func()) {
-	s.busy = true
-	s.follower.pool.run(func() {
-		work()
-		s.mu.Lock()
-		s.busy = false
-		s.idle.Broadcast()
-		s.mu.Unlock()
-		s.source.ready(s)
-	})
-}
-
-// writes takes a piece of the tenant's records.
-func (s *inStream) writes(l *sourceLink, id uint32, payload []byte) error {
-	r := reader{b: payload}
-	durable := r.number()
-	if r.failed {
-		return errFrame
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.link != l || s.id != id || s.phase != flowing {
-		return nil
-	}
-	s.durable = max(s.durable, durable)
-	err := s.parts.add(r.b, func(record wal.Record, size int) {
-		s.pending = append(s.pending, record)
-		s.bytes += uint64(size)
-	})
-	switch {
-	case err != nil:
-		return err
-	case len(s.pending) == 0:
-		s.source.ready(s) // so that the rest of a large record comes
-	case !s.busy:
-		s.beginLocked(s.apply)
-	}
-	return nil
-}
-
-// apply applies the records that have come, on the pool.
-func (s *inStream) apply() {
-	for {
-		s.mu.Lock()
-		records, bytes, id := s.pending, s.bytes, s.id
-		s.pending, s.bytes = nil, 0
-		if len(records) == 0 || s.phase != flowing {
-			s.mu.Unlock()
-			return
-		}
-		s.mu.Unlock()
-		seq, err := s.follow(records)
-		if err != nil {
-			s.failedToApply(err)
-			return
-		}
-		s.mu.Lock()
-		if s.id == id {
-			s.taken += bytes
-			s.advanceLocked(seq)
-			if l := s.link; l != nil {
-				l.sumLater(s)
-			}
-		}
-		s.mu.Unlock()
-		s.source.ready(s)
-	}
-}
-
-func (s *inStream) follow(records []wal.Record) (seq uint64, err error) {
-	c, err := s.follower.config.Followers.Acquire(s.tenant)
-	if err != nil {
-		return 0, err
-	}
-	defer c.Release()
-	if err := c.DB.Follow(s.follower.ctx, records...); err != nil {
-		return 0, err
-	}
-	seq, _ = c.DB.Position()
-	return seq, nil
-}
-
-// failedToApply decides how a stream goes on whose records could not be applied.
-func (s *inStream) failedToApply(err error) {
-	switch fail.KindOf(err) {
-	case fail.Storage, fail.Full:
-		s.fail(err, retryEvery)
-		if err := s.follower.config.Followers.Reopen(s.tenant); err != nil {
-			s.follower.config.Log.Error().Str("tenant", s.tenant).Err(err).Msg("a copy whose disk has failed cannot be opened again")
-		}
-	case fail.Damaged:
-		s.differs("a record of the primary cannot be applied: " + err.Error())
-	default:
-		s.fail(err, firstBackoff)
-	}
-}
-
-// takeImage replaces the copy by an image of the primary, on the pool.
-func (s *inStream) takeImage(common uint64, ok bool) {
-	select {
-	case s.source.images <- struct{}{}:
-	case <-s.ctx.Done():
-		return
-	}
-	defer func() { <-s.source.images }()
-	image, size, err := s.follower.config.Image(s.ctx, s.source.addr, s.tenant)
-	if err == nil {
-		err = s.follower.config.Followers.Replace(s.tenant, image, size, common, ok)
-		image.Close()
-	}
-	if err != nil {
-		s.fail(fmt.Errorf("taking an image: %w", err), retryEvery)
-		return
-	}
-	s.follower.images.Add(1)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.images++
-	s.image = false
-}
-
 // ended takes the primary's end of a stream.
 func (s *inStream) ended(l *sourceLink, id uint32, m end) {
 	defer s.settle()
@@ -387,7 +266,7 @@ func (s *inStream) ended(l *sourceLink, id uint32, m end) {
 	}
 	switch m.status {
 	case endGone:
-		s.again(nil)
+		s.again()
 	case endDiverged:
 		s.differs(m.sentence)
 	case endLater:
@@ -397,32 +276,12 @@ func (s *inStream) ended(l *sourceLink, id uint32, m end) {
 	}
 }
 
-// differs takes an image in place of a copy that holds other content than its primary. The second time it gives up.
-func (s *inStream) differs(why string) {
-	s.mu.Lock()
-	again := s.diverged
-	s.diverged, s.image = true, true
-	s.mu.Unlock()
-	s.follower.config.Log.Error().Str("tenant", s.tenant).Str("primary", s.source.addr).Bool("again", again).Msg(why)
-	if again {
-		s.mu.Lock()
-		s.gaveUp = true
-		s.err, s.phase = &Ended{endDiverged, why + ", after an image too: it no longer follows"}, stopped
-		s.mu.Unlock()
-		s.source.ready(s)
-		return
-	}
-	s.again(nil)
-}
-
 // again opens the stream anew.
-func (s *inStream) again(err error) {
+func (s *inStream) again() {
 	s.mu.Lock()
 	if s.phase != stopped {
 		s.phase = waiting
-		if err != nil {
-			s.err = err
-		}
+		s.dropLocked()
 	}
 	s.mu.Unlock()
 	s.source.ready(s)
@@ -448,6 +307,7 @@ func (s *inStream) fail(err error, later time.Duration) {
 		return
 	}
 	s.err, s.phase, s.answered = err, pausing, false
+	s.dropLocked()
 	if s.retry != nil {
 		s.retry.Stop()
 	}
@@ -459,6 +319,7 @@ func (s *inStream) fail(err error, later time.Duration) {
 		s.mu.Unlock()
 		s.source.ready(s)
 	})
+	s.source.ready(s) // to close the stream
 }
 
 // disconnected notes that the connection is lost: the stream is opened again on the next one.
@@ -472,23 +333,25 @@ func (s *inStream) disconnected() {
 	}
 }
 
-// stop ends the stream and waits until nothing of it is being applied.
+// stop ends the stream and waits until nothing of it is done to the copy. What has come is applied before: the copy may be promoted.
 func (s *inStream) stop() {
-	s.cancel()
 	s.mu.Lock()
+	for s.stopping = true; s.phase != stopped && len(s.pending) > 0; {
+		s.idle.Wait()
+	}
 	s.phase = stopped
 	if s.retry != nil {
 		s.retry.Stop()
 	}
-	armed := s.armed
-	s.armed = nil
-	s.mu.Unlock()
-	if armed != nil {
-		armed.Leave(&s.waker)
+	if s.cancel != nil {
+		s.cancel()
 	}
-	s.source.ready(s)
-	s.mu.Lock()
-	for s.busy {
+	if s.armed != nil {
+		s.armed.Leave(&s.waker)
+		s.armed = nil
+	}
+	s.source.ready(s) // to close the stream
+	for s.running {
 		s.idle.Wait()
 	}
 	s.mu.Unlock()
@@ -507,7 +370,7 @@ func (s *inStream) status() Status {
 	if s.durable > s.applied {
 		out.Behind = s.durable - s.applied
 	}
-	if lost != nil {
+	if lost != nil && s.phase != stopped {
 		out.Err = lost
 	}
 	return out

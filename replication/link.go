@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,19 +17,25 @@ const (
 	silence    = 3 * time.Second
 )
 
-// fillSize is about how many bytes of frames are sent with one write.
+// fillSize is about how many bytes of frames are collected before they are sent.
 const fillSize = 256 << 10
+
+// writeSize is how many bytes are sent with one write. The other side has silence to take them, so a slow connection is not one
+// that is lost.
+const writeSize = 32 << 10
 
 // link is one end of the connection between two nodes. One goroutine reads frames, another one writes them.
 type link struct {
-	conn  net.Conn
-	heard atomic.Int64  // when the last frame came, in Unix nanoseconds; 0 for never
-	wake  chan struct{} // has a value if there may be something to send
-	ended chan struct{} // closed when the link ends
-	close sync.Once
+	conn   net.Conn
+	drains bool          // what has come is read though nothing more can be sent: it may be the last records of a primary
+	heard  atomic.Int64  // when something came the last time, in Unix nanoseconds; 0 for never
+	wake   chan struct{} // has a value if there may be something to send
+	ended  chan struct{} // closed when the link ends
+	close  sync.Once
 }
 
-// end is what a link does with its frames. handle is called by the reading goroutine, the others by the writing one.
+// ends is what a link does with its frames. handle is called by the reading goroutine, the others by the writing one. None of them
+// waits for a tenant to be opened or read: meanwhile the other side would hear nothing and consider the connection lost.
 type ends interface {
 	// handle takes a frame. An error ends the link.
 	handle(f frame) error
@@ -36,8 +43,8 @@ type ends interface {
 	fill(dst []byte) []byte
 	// sent is called after all that fill returned has been handed to the operating system.
 	sent()
-	// tick appends to dst what is sent once a second.
-	tick(dst []byte) []byte
+	// tick is called once a second.
+	tick()
 }
 
 func newLink(conn net.Conn) *link {
@@ -69,21 +76,20 @@ func (l *link) run(e ends) error {
 		read <- err
 	}()
 	err := l.write(e)
+	if err != nil && l.drains && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return errors.Join(err, <-read) // until the end, or silence
+	}
 	l.cut()
 	return errors.Join(err, <-read)
 }
 
 func (l *link) read(e ends) error {
-	r := frameReader{r: bufio.NewReaderSize(l.conn, 64<<10)}
+	r := frameReader{r: bufio.NewReaderSize(hearing{l}, 64<<10)}
 	for {
-		if err := l.conn.SetReadDeadline(time.Now().Add(silence)); err != nil {
-			return err
-		}
 		f, err := r.next()
 		if err != nil {
 			return err
 		}
-		l.heard.Store(time.Now().UnixNano())
 		if f.kind == kindAlive {
 			continue
 		}
@@ -93,38 +99,68 @@ func (l *link) read(e ends) error {
 	}
 }
 
+// hearing reads from the connection of a link. A read fails if nothing comes for as long as silence, in the middle of a frame too.
+type hearing struct{ *link }
+
+func (h hearing) Read(b []byte) (int, error) {
+	if err := h.conn.SetReadDeadline(time.Now().Add(silence)); err != nil {
+		return 0, err
+	}
+	n, err := h.conn.Read(b)
+	if n > 0 {
+		h.heard.Store(time.Now().UnixNano())
+	}
+	return n, err
+}
+
 func (l *link) write(e ends) error {
-	timer := time.NewTimer(aliveEvery)
-	defer timer.Stop()
+	ticker := time.NewTicker(aliveEvery)
+	defer ticker.Stop()
 	var buf []byte
-	ticked := time.Now()
-	for {
+	for ticked := false; ; {
 		buf = e.fill(buf[:0])
-		if now := time.Now(); now.Sub(ticked) >= aliveEvery {
-			ticked = now
-			if buf = e.tick(buf); len(buf) == 0 {
+		if ticked {
+			e.tick()
+			if ticked = false; len(buf) == 0 {
 				buf = endFrame(beginFrame(buf, kindAlive, 0), 0)
 			}
 		}
+		if err := l.send(buf); err != nil {
+			return err
+		}
+		e.sent()
 		if len(buf) == 0 {
 			select {
 			case <-l.ended:
 				return nil
 			case <-l.wake:
-			case <-timer.C:
-				timer.Reset(aliveEvery)
+			case <-ticker.C:
+				ticked = true
 			}
 			continue
 		}
-		if err := l.conn.SetWriteDeadline(time.Now().Add(silence)); err != nil {
-			return err
-		}
-		if _, err := l.conn.Write(buf); err != nil {
-			return err
-		}
-		e.sent()
 		if cap(buf) > 2*fillSize {
 			buf = nil
 		}
+		select {
+		case <-ticker.C:
+			ticked = true
+		default:
+		}
 	}
+}
+
+// send hands bytes to the operating system.
+func (l *link) send(b []byte) error {
+	for len(b) > 0 {
+		if err := l.conn.SetWriteDeadline(time.Now().Add(silence)); err != nil {
+			return err
+		}
+		n, err := l.conn.Write(b[:min(len(b), writeSize)])
+		if err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
 }

@@ -3,6 +3,8 @@ package replication
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,20 +22,27 @@ type outStream struct {
 	id     uint32
 	asked  open
 
-	begun  bool
-	at     uint64 // all records up to this change are sent, or in pieces
-	term   uint64 // of the history that the follower is in after them
-	pieces pieces // records that are not sent yet
-	ends   uint64 // the change that pieces end with
-	sent   uint64 // bytes of records
+	begun   bool
+	at      uint64 // all records up to this change are sent, or in pieces
+	term    uint64 // of the history that the follower is in after them
+	all     bool   // there was no later record on disk when these were read
+	forks   bool   // there is a fork at that change, which may not be on disk
+	durable uint64 // the last change on the primary's disk
+	pieces  pieces // records that are not sent yet
+	feed    *feed.Feed
+	history string // of change at, as the database of feed has it
 
 	// Under link.mu.
-	queued  bool
-	gone    bool
-	why     *Ended // why the stream has to end; nil if it goes on
-	offered *Copy
+	queued    bool
+	gone      bool
+	acquiring bool
+	why       *Ended // why the stream has to end; nil if it goes on
+	offered   *offer
 
-	taken atomic.Uint64 // bytes of records that the follower has taken
+	sent      atomic.Uint64 // bytes of records
+	taken     atomic.Uint64 // bytes of records that the follower has taken
+	most      atomic.Uint64 // the last change that the follower may have
+	comparing atomic.Bool   // the sum of the copy is being compared
 
 	state // under copies.mu
 
@@ -66,35 +75,33 @@ func (s *outStream) serve(dst []byte) []byte {
 	if why != nil {
 		return s.finish(dst, why)
 	}
-	if s.begun && s.free() == 0 {
-		return dst // the next acknowledgement goes on
-	}
 	if s.begun && !s.pieces.empty() {
-		return s.send(dst, s.ends)
+		return s.send(dst)
 	}
 	c, ok := l.take(s)
 	if !ok {
-		l.acquire(s)
+		l.acquire(s, false)
 		return dst
 	}
 	defer c.Release()
 	if !s.begun {
-		dst, ok = s.begin(dst, c)
-		if !ok {
+		if dst, ok = s.begin(dst, c.Copy); !ok {
 			return dst
 		}
 	}
 	if err := s.read(c); err != nil {
 		return s.finish(dst, asEnded(err))
 	}
-	if s.pieces.empty() {
-		s.copies.caughtUp(s, s.at)
-		if !s.arm(c.Feed) {
-			l.ready(s)
-		}
-		return dst
+	if !s.pieces.empty() {
+		return s.send(dst)
 	}
-	return s.send(dst, c.Feed.End(feed.Durable))
+	l.handed = append(l.handed, handed{s, s.at, s.all})
+	if s.forks {
+		l.acquire(s, true)
+	} else if !s.arm(c.Feed) {
+		l.ready(s)
+	}
+	return dst
 }
 
 // begin answers the follower's position with a hello. It returns false if the stream goes no further.
@@ -104,7 +111,7 @@ func (s *outStream) begin(dst []byte, c Copy) ([]byte, bool) {
 	if slices.Contains(above, s.asked.node) {
 		return s.finish(dst, &Ended{endRing, "the node that is asked is this node or follows it"}), false
 	}
-	m := hello{durable: c.Feed.End(feed.Durable), above: append([]string{config.ID}, above...)}
+	m := hello{durable: c.Feed.End(feed.Durable), above: append([]string{config.ID}, above[:min(len(above), maxAbove-1)]...)}
 	_, m.history = c.DB.Position()
 	term, ok := s.continues(c)
 	if !ok {
@@ -117,6 +124,7 @@ func (s *outStream) begin(dst []byte, c Copy) ([]byte, bool) {
 		return dst, false
 	}
 	s.begun, s.at, s.term = true, s.asked.seq, term
+	s.most.Store(s.at)
 	return dst, true
 }
 
@@ -136,37 +144,39 @@ func (s *outStream) continues(c Copy) (term uint64, ok bool) {
 	return term, true
 }
 
-// read encodes the next records of the tenant, and the forks between them.
-func (s *outStream) read(c Copy) error {
-	if err := c.Feed.Cover(); err != nil {
+// read encodes the next records of the tenant that are on disk, and the forks between them.
+func (s *outStream) read(c offer) error {
+	if s.feed != c.Feed && s.feed != nil && c.DB.HistoryAt(s.at) != s.history {
+		return &Ended{endLater, "the tenant was replaced"}
+	}
+	if err := c.Feed.Cover(); err != nil { // it was, unless the tenant was opened again meanwhile
 		return err
 	}
+	s.durable = c.Feed.End(feed.Durable)
 	blocks, err := c.Feed.Read(engine.Everything(), nil, s.at, feed.Durable, readBudget)
 	if err != nil {
 		return err
 	}
 	forks := c.DB.Forks(s.term)
-	if len(forks) > 0 && forks[0].At == s.at && len(blocks) == 0 {
-		if err := c.Feed.CoverHistory(); err != nil {
-			return err
-		}
-	}
-	for _, b := range blocks {
-		forks = s.appendForks(forks)
+	for _, b := range blocks { // a fork before a block on disk is on disk
+		forks = s.appendForks(forks, math.MaxUint64)
 		if b.Before != s.at {
 			return &Ended{endGone, "the copy's position is within a block"}
 		}
 		s.pieces.add(engine.RecordBlock, b.Record[wal.HeaderSize:])
 		s.at = b.After
 	}
-	s.appendForks(forks)
-	s.ends = s.at
+	forks = s.appendForks(forks, c.covered)
+	s.forks = len(forks) > 0 && forks[0].At == s.at
+	s.all = s.at >= s.durable
+	s.feed, s.history = c.Feed, c.DB.HistoryAt(s.at)
+	s.most.Store(s.at)
 	return nil
 }
 
-// appendForks encodes the forks at the change that the pieces end with, and returns the others.
-func (s *outStream) appendForks(forks []engine.Fork) []engine.Fork {
-	for len(forks) > 0 && forks[0].At == s.at {
+// appendForks encodes the forks at the change that the pieces end with, of histories up to a term, and returns the others.
+func (s *outStream) appendForks(forks []engine.Fork, term uint64) []engine.Fork {
+	for len(forks) > 0 && forks[0].At == s.at && forks[0].Term <= term {
 		s.pieces.add(engine.RecordFork, forks[0].Record.Data[wal.HeaderSize:])
 		s.term = forks[0].Term
 		forks = forks[1:]
@@ -175,18 +185,23 @@ func (s *outStream) appendForks(forks []engine.Fork) []engine.Fork {
 }
 
 // free returns how many more bytes may be on their way to the follower.
-func (s *outStream) free() int { return int(window - min(window, s.sent-s.taken.Load())) }
+func (s *outStream) free() int { return int(window - min(window, s.sent.Load()-s.taken.Load())) }
 
 // send appends one frame of the pieces, as long as the window permits, and the last change on the primary's disk.
-func (s *outStream) send(dst []byte, durable uint64) []byte {
+func (s *outStream) send(dst []byte) []byte {
+	free := s.free()
+	if free == 0 {
+		s.link.stall(s)
+		return dst
+	}
 	at := len(dst)
 	dst = beginFrame(dst, kindWrites, s.id)
-	dst = binary.LittleEndian.AppendUint64(dst, durable)
-	dst, n := s.pieces.take(dst, min(maxPiece, s.free()))
+	dst = binary.LittleEndian.AppendUint64(dst, s.durable)
+	dst, n := s.pieces.take(dst, min(maxPiece, free))
 	dst = endFrame(dst, at)
-	s.sent += uint64(n)
+	s.sent.Add(uint64(n))
 	if s.pieces.empty() {
-		s.link.handed = append(s.link.handed, handed{s, s.ends})
+		s.link.handed = append(s.link.handed, handed{s, s.at, s.all})
 	}
 	s.link.ready(s)
 	return dst
@@ -230,11 +245,18 @@ func (s *outStream) disarm() {
 	}
 }
 
-// acked takes an acknowledgement of the follower.
-func (s *outStream) acked(m ack) {
-	s.taken.Store(m.taken)
+// acked takes an acknowledgement of the follower. It may not be of more than was sent: Confirmed believes it.
+func (s *outStream) acked(m ack) error {
+	if sent, most := s.sent.Load(), s.most.Load(); m.taken > sent || m.applied > most || m.synced > m.applied {
+		return fmt.Errorf("%w: an acknowledgement of %d bytes and of changes %d and %d, where %d bytes up to change %d were sent",
+			errFrame, m.taken, m.applied, m.synced, sent, most)
+	}
+	s.taken.Store(max(s.taken.Load(), m.taken))
 	s.copies.acked(s, m)
-	s.link.ready(s) // the window may be open again
+	if s.free() > 0 {
+		s.link.resume(s)
+	}
+	return nil
 }
 
 // asEnded returns the error as the end of a stream.

@@ -1,8 +1,10 @@
 package replication
 
 import (
+	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"fenec/engine"
 	"fenec/engine/feed"
@@ -13,8 +15,11 @@ import (
 // window is how many bytes of a stream may be on their way: sent, and not taken by the follower yet.
 const window = 4 << 20
 
-// openers is how many tenants are opened at a time for streams that have something to read there.
+// openers is how many tenants are opened, synced or summed at a time.
 const openers = 4
+
+// maxStreams is how many streams a connection has at most.
+const maxStreams = 1 << 17
 
 // Copy is an open tenant, in use until it is released.
 type Copy struct {
@@ -25,7 +30,7 @@ type Copy struct {
 
 // Tenants are the tenants of a node that can be fed to others. Its methods are called from several goroutines.
 type Tenants interface {
-	// Find returns a tenant that is open, at once; ok is false if it is not open.
+	// Find returns a tenant that is open, at once; ok is false if it is not open. Names come from other nodes as they are.
 	Find(name string) (c Copy, ok bool)
 	// Acquire returns a tenant, and opens it if it is not open. Its error is an *Ended if the tenant cannot be fed.
 	Acquire(name string) (Copy, error)
@@ -53,7 +58,7 @@ type PrimaryConfig struct {
 // Primary feeds the tenants of a node to the nodes that follow them. Its methods may be called from any goroutine.
 type Primary struct {
 	config PrimaryConfig
-	slots  chan struct{} // one for each tenant that is being opened
+	pool   pool // opens tenants, and reads what takes longer
 
 	mu     sync.Mutex
 	ended  bool
@@ -67,12 +72,17 @@ func NewPrimary(c PrimaryConfig) *Primary {
 	if c.Diverged == nil {
 		c.Diverged = func(string) {}
 	}
-	return &Primary{config: c, slots: make(chan struct{}, openers), links: map[*primaryLink]struct{}{}, copies: map[string]*Copies{}}
+	p := &Primary{config: c, links: map[*primaryLink]struct{}{}, copies: map[string]*Copies{}}
+	p.pool.most, p.pool.work = openers, &p.work
+	return p
 }
 
 // Serve feeds the node at the other end of a connection until it is lost or the Primary is closed. It closes conn.
 func (p *Primary) Serve(conn net.Conn) error {
-	l := &primaryLink{link: newLink(conn), primary: p, streams: map[uint32]*outStream{}, peer: conn.RemoteAddr().String()}
+	l := &primaryLink{
+		link: newLink(conn), primary: p, streams: map[uint32]*outStream{}, stalled: map[*outStream]time.Time{},
+		peer: conn.RemoteAddr().String(),
+	}
 	p.mu.Lock()
 	if p.ended {
 		p.mu.Unlock()
@@ -101,17 +111,47 @@ func (p *Primary) Close() {
 	p.work.Wait()
 }
 
-// Copies returns the copies of a tenant elsewhere that this node feeds. The same value serves the tenant as long as it is open or
-// fed.
+// Copies returns the copies elsewhere of a tenant that is open here. It may be used until the tenant is closed, and after that too if
+// it is opened again.
 func (p *Primary) Copies(tenant string) *Copies {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	c := p.copiesLocked(tenant)
+	c.open = true
+	return c
+}
+
+func (p *Primary) copiesLocked(tenant string) *Copies {
 	c := p.copies[tenant]
 	if c == nil {
 		c = &Copies{primary: p, tenant: tenant}
 		p.copies[tenant] = c
 	}
 	return c
+}
+
+// attach adds a stream to the copies of its tenant.
+func (p *Primary) attach(s *outStream) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.copies = p.copiesLocked(s.asked.tenant)
+	s.copies.add(s)
+}
+
+// detach undoes attach.
+func (p *Primary) detach(s *outStream) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.copies.remove(s)
+	p.forgetLocked(s.copies)
+}
+
+// forgetLocked forgets the copies of a tenant that is neither open nor fed.
+func (p *Primary) forgetLocked(c *Copies) {
+	if !c.open && c.count.Load() == 0 && p.copies[c.tenant] == c {
+		c.forgotten.Store(true)
+		delete(p.copies, c.tenant)
+	}
 }
 
 // Opened makes the streams of a tenant go on after it was opened.
@@ -132,8 +172,9 @@ func (p *Primary) End(tenant string, why *Ended) {
 func (p *Primary) Closed(tenant string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c := p.copies[tenant]; c != nil && c.count.Load() == 0 {
-		delete(p.copies, tenant)
+	if c := p.copies[tenant]; c != nil {
+		c.open = false
+		p.forgetLocked(c)
 	}
 }
 
@@ -165,15 +206,17 @@ type primaryLink struct {
 
 	mu      sync.Mutex // taken last, also under the locks of a log and a feed
 	streams map[uint32]*outStream
-	queue   []*outStream // that have something to do, first come first served
+	queue   []*outStream             // that have something to do, first come first served
+	stalled map[*outStream]time.Time // whose window is full, and since when; the zero time once that was noted
 
 	handed []handed // of the frames that are being written; of the writing goroutine
 }
 
-// handed is a change whose record is in the frames being written.
+// handed is a change whose record is in the frames being written, or was in earlier ones.
 type handed struct {
 	stream *outStream
 	change uint64
+	all    bool // there was no later change when it was read
 }
 
 // ready puts a stream into the queue of the writing goroutine.
@@ -219,14 +262,14 @@ func (l *primaryLink) handle(f frame) error {
 		if err := m.decode(f.payload); err != nil {
 			return err
 		}
-		l.open(f.stream, m)
+		return l.open(f.stream, m)
 	case kindAck:
 		var m ack
 		if err := m.decode(f.payload); err != nil {
 			return err
 		}
 		if s := l.stream(f.stream); s != nil {
-			s.acked(m)
+			return s.acked(m)
 		}
 	case kindClose:
 		if s := l.stream(f.stream); s != nil {
@@ -245,18 +288,22 @@ func (l *primaryLink) stream(id uint32) *outStream {
 }
 
 // open begins a stream. One that had its number ends.
-func (l *primaryLink) open(id uint32, m open) {
+func (l *primaryLink) open(id uint32, m open) error {
 	if old := l.stream(id); old != nil {
 		l.drop(old)
 	}
 	s := &outStream{link: l, id: id, asked: m}
 	s.waker.Wake = func() { l.ready(s) }
-	s.copies = l.primary.Copies(m.tenant)
-	s.copies.add(s)
 	l.mu.Lock()
+	if len(l.streams) == maxStreams {
+		l.mu.Unlock()
+		return fmt.Errorf("%w: more than %d streams on one connection", errFrame, maxStreams)
+	}
 	l.streams[id] = s
 	l.mu.Unlock()
+	l.primary.attach(s)
 	l.ready(s)
+	return nil
 }
 
 // drop forgets a stream.
@@ -265,6 +312,7 @@ func (l *primaryLink) drop(s *outStream) {
 	if l.streams[s.id] == s {
 		delete(l.streams, s.id)
 	}
+	delete(l.stalled, s)
 	s.gone = true
 	offered := s.offered
 	s.offered = nil
@@ -272,7 +320,7 @@ func (l *primaryLink) drop(s *outStream) {
 	if offered != nil {
 		offered.Release()
 	}
-	s.copies.remove(s)
+	l.primary.detach(s)
 	s.disarm()
 }
 
@@ -303,56 +351,134 @@ func (l *primaryLink) fill(dst []byte) []byte {
 // sent implements ends.
 func (l *primaryLink) sent() {
 	for _, h := range l.handed {
-		h.stream.copies.handed(h.stream, h.change)
+		h.stream.copies.handed(h)
 	}
 	clear(l.handed)
 	l.handed = l.handed[:0]
 }
 
-// tick implements ends.
-func (l *primaryLink) tick(dst []byte) []byte { return dst }
-
-// acquire opens a tenant on a goroutine of its own and then puts the stream back into the queue.
-func (l *primaryLink) acquire(s *outStream) {
-	l.primary.work.Go(func() {
-		select {
-		case l.primary.slots <- struct{}{}:
-		case <-l.ended:
-			return
-		}
-		c, err := l.primary.config.Tenants.Acquire(s.asked.tenant)
-		<-l.primary.slots
-		if err != nil {
-			l.endWith(s, asEnded(err))
-			return
-		}
-		if !l.offer(s, c) {
-			c.Release()
-			return
-		}
-		l.ready(s)
-	})
-}
-
-// offer keeps a tenant open until the writing goroutine has served s. It returns false if the stream is gone.
-func (l *primaryLink) offer(s *outStream, c Copy) bool {
+// tick implements ends: a copy that has taken nothing for too long is one that no write waits for.
+func (l *primaryLink) tick() {
+	var late []*outStream
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if s.gone {
-		return false
+	for s, since := range l.stalled {
+		if !since.IsZero() && time.Since(since) >= silence {
+			l.stalled[s] = time.Time{}
+			late = append(late, s)
+		}
 	}
-	s.offered = &c
-	return true
+	l.mu.Unlock()
+	for _, s := range late {
+		s.copies.late(s)
+	}
 }
 
-// take returns the tenant of s, in use: the one that was opened for it, or one that is open anyway.
-func (l *primaryLink) take(s *outStream) (c Copy, ok bool) {
+// stall makes the next acknowledgement put a stream with a full window into the queue. A tenant that was opened for it is released.
+func (l *primaryLink) stall(s *outStream) {
 	l.mu.Lock()
+	if _, ok := l.stalled[s]; !ok && !s.gone {
+		l.stalled[s] = time.Now()
+	}
 	offered := s.offered
 	s.offered = nil
 	l.mu.Unlock()
 	if offered != nil {
-		return *offered, true
+		offered.Release()
 	}
-	return l.primary.config.Tenants.Find(s.asked.tenant)
+	if s.free() > 0 { // it came meanwhile
+		l.resume(s)
+	}
+}
+
+// resume puts a stream into the queue if its window was full.
+func (l *primaryLink) resume(s *outStream) {
+	l.mu.Lock()
+	_, stalled := l.stalled[s]
+	delete(l.stalled, s)
+	l.mu.Unlock()
+	if stalled {
+		l.ready(s)
+	}
+}
+
+// offer is a tenant that is open, in use until it is released.
+type offer struct {
+	Copy
+	covered uint64 // forks up to the history of this term are on disk
+}
+
+// acquire opens the tenant of s on the pool and then puts s back into the queue. What is in the tenant's file is on disk then, and with
+// forks its forks too.
+func (l *primaryLink) acquire(s *outStream, forks bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.acquiring || s.gone {
+		return
+	}
+	s.acquiring = true
+	l.primary.pool.run(func() {
+		o, err := l.opened(s, forks)
+		l.mu.Lock()
+		s.acquiring = false
+		kept := err == nil && o != nil && !s.gone
+		if kept {
+			s.offered = o
+		}
+		l.mu.Unlock()
+		switch {
+		case err != nil:
+			l.endWith(s, asEnded(err))
+		case kept:
+			l.ready(s)
+		case o != nil:
+			o.Release()
+		}
+	})
+}
+
+// opened opens the tenant of s. It returns nil if the stream is gone.
+func (l *primaryLink) opened(s *outStream, forks bool) (*offer, error) {
+	if s.isGone() {
+		return nil, nil
+	}
+	c, err := l.primary.config.Tenants.Acquire(s.asked.tenant)
+	if err != nil {
+		return nil, err
+	}
+	o := offer{Copy: c}
+	ahead := !s.begun && s.asked.seq > c.Feed.End(feed.Durable) // the copy must not hold what can be lost here
+	if err = c.Feed.Cover(); err == nil && (forks || ahead) {
+		o, err = covered(c)
+	}
+	if err != nil {
+		c.Release()
+		return nil, err
+	}
+	return &o, nil
+}
+
+// covered syncs a tenant.
+func covered(c Copy) (o offer, err error) {
+	o.Copy = c
+	_, history := c.DB.Position()
+	if o.covered, _, err = engine.ParseHistory(history); err != nil {
+		return o, err
+	}
+	return o, c.DB.Sync()
+}
+
+// take returns the tenant of s, in use: the one that was opened for it, or one that is open anyway.
+func (l *primaryLink) take(s *outStream) (o offer, ok bool) {
+	l.mu.Lock()
+	offered := s.offered
+	s.offered = nil
+	l.mu.Unlock()
+	switch {
+	case offered != nil:
+		return *offered, true
+	case !s.begun:
+		return offer{}, false
+	}
+	o.Copy, ok = l.primary.config.Tenants.Find(s.asked.tenant)
+	return o, ok
 }

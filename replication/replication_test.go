@@ -10,6 +10,7 @@ import (
 
 	"fenec/engine"
 	"fenec/engine/fail"
+	"fenec/engine/feed"
 	"fenec/internal/vfs/crashfs"
 )
 
@@ -69,7 +70,7 @@ func TestACopyFollowsEveryWrite(t *testing.T) {
 		}
 		w.eventually("synced as far as sent", func() bool {
 			r := one.primary.Copies("t").Replicas()
-			seq, _ := one.get("t").db.Position()
+			seq, _ := one.get("t").now().Position()
 			return len(r) == 1 && r[0].Sent == seq && r[0].Applied == seq && r[0].Synced == seq
 		})
 	})
@@ -151,14 +152,16 @@ func TestABlockLargerThanTheWindowArrives(t *testing.T) {
 func (h *host) promote() {
 	h.w.t.Helper()
 	h.follower.Stop("t")
-	if err := h.get("t").db.Promote(func() error { return nil }); err != nil {
+	h.get("t").follower = false
+	if err := h.get("t").now().Promote(func() error { return nil }); err != nil {
 		h.w.t.Fatal(err)
 	}
 }
 
 func (h *host) demote(target Target) {
 	h.w.t.Helper()
-	err := h.get("t").db.Demote(func() error {
+	h.get("t").follower = true
+	err := h.get("t").now().Demote(func() error {
 		h.follower.Follow("t", target)
 		return nil
 	})
@@ -185,7 +188,7 @@ func TestAnOldPrimarysTailIsKeptBeforeItTakesAnImage(t *testing.T) {
 	pair(t, func(w *world, one, two *host) {
 		one.net.Silence(two.net)
 		w.eventually("disconnected", func() bool { return !w.status(two).Connected })
-		fork, _ := two.get("t").db.Position()
+		fork, _ := two.get("t").now().Position()
 		one.exec("t", `put c {n: 1}`)
 		one.exec("t", `put c {n: 2}`)
 		two.promote()
@@ -219,7 +222,7 @@ func TestACopyIsNotReplacedByWhatIsNoContinuationOfIt(t *testing.T) {
 		"an older copy": {func(w *world, one, two *host) {
 			two.promote()
 			two.exec("t", `put c {n: 5}`)
-			if err := two.get("t").db.Demote(func() error { return nil }); err != nil {
+			if err := two.get("t").now().Demote(func() error { return nil }); err != nil {
 				w.t.Fatal(err)
 			}
 		}, "the primary is older than this copy", true},
@@ -294,10 +297,12 @@ func (h *host) spoil(name string) {
 	if t.db, err = engine.Create(t.path, o); err != nil {
 		h.w.t.Fatal(err)
 	}
+	t.feed = o.Feed.(*feed.Feed)
 	h.exec(name, `create collection c (n int, s text)`)
 	for n := range seq - 1 {
 		h.exec(name, fmt.Sprintf(`put c {n: %d}`, 1000+n))
 	}
+	t.follower = true
 	if err := t.db.Demote(func() error { return nil }); err != nil {
 		h.w.t.Fatal(err)
 	}
@@ -307,7 +312,7 @@ func TestConfirmedWaitsForADiskElsewhere(t *testing.T) {
 	pair(t, func(w *world, one, two *host) {
 		copies := one.primary.Copies("t")
 		one.exec("t", `put c {n: 1}`)
-		seq, _ := one.get("t").db.Position()
+		seq, _ := one.get("t").now().Position()
 		if err := copies.Confirmed(context.Background(), seq, time.Second); err != nil || !copies.Connected() {
 			t.Errorf("a change that a copy has: %v", err)
 		}

@@ -13,12 +13,19 @@ type source struct {
 	addr     string
 	ctx      context.Context
 	cancel   context.CancelFunc
-	images   chan struct{} // one for each image that is being fetched
+	images   pool // fetches images
 
 	mu      sync.Mutex // taken last, also under the locks of a log and a feed
 	streams map[*inStream]struct{}
 	link    *sourceLink // nil while there is no connection
 	err     error       // why there is none
+	heard   int64       // when the node was last heard before this connection, in Unix nanoseconds; 0 for never
+}
+
+func newSource(f *Follower, addr string) *source {
+	c := &source{follower: f, addr: addr, streams: map[*inStream]struct{}{}, images: pool{most: imagesAtOnce, work: &f.work}}
+	c.ctx, c.cancel = context.WithCancel(f.ctx)
+	return c
 }
 
 // add makes the source feed a stream.
@@ -54,13 +61,14 @@ func (c *source) ready(s *inStream) {
 func (c *source) contact() (at time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.link == nil {
-		return time.Time{}, c.err
+	n, err := c.heard, c.err
+	if c.link != nil {
+		n, err = max(n, c.link.heard.Load()), nil
 	}
-	if n := c.link.heard.Load(); n > 0 {
+	if n > 0 {
 		at = time.Unix(0, n)
 	}
-	return at, nil
+	return at, err
 }
 
 // run keeps a connection until the source is cancelled.
@@ -93,10 +101,12 @@ func (c *source) serve() error {
 		return err
 	}
 	l := &sourceLink{link: newLink(conn), source: c, byID: map[uint32]*inStream{}, due: map[*inStream]struct{}{}}
+	l.drains = true
 	defer context.AfterFunc(c.ctx, l.cut)()
 	c.mu.Lock()
 	c.link, c.err = l, nil
 	for s := range c.streams {
+		s.queued = false // it may have been in the queue of the connection before
 		l.readyLocked(s)
 	}
 	c.mu.Unlock()
@@ -110,6 +120,9 @@ func (c *source) lost(err error) {
 	}
 	c.mu.Lock()
 	before := c.err
+	if c.link != nil {
+		c.heard = max(c.heard, c.link.heard.Load())
+	}
 	c.link, c.err = nil, err
 	streams := make([]*inStream, 0, len(c.streams))
 	for s := range c.streams {
@@ -144,13 +157,10 @@ func (l *sourceLink) readyLocked(s *inStream) {
 	}
 }
 
-// number gives a stream a number, under which frames of it arrive; frames under the one it had are ignored from now on.
-func (l *sourceLink) number(s *inStream, old uint32) uint32 {
+// number gives a stream a number, under which frames of it arrive.
+func (l *sourceLink) number(s *inStream) uint32 {
 	l.source.mu.Lock()
 	defer l.source.mu.Unlock()
-	if l.byID[old] == s {
-		delete(l.byID, old)
-	}
 	l.last++
 	l.byID[l.last] = s
 	return l.last
@@ -222,23 +232,20 @@ func (l *sourceLink) fill(dst []byte) []byte {
 // sent implements ends.
 func (l *sourceLink) sent() {}
 
-// sumsAtOnce is how many sums are computed for one tick.
+// sumsAtOnce is how many sums of copies are computed in a second.
 const sumsAtOnce = 64
 
-// tick implements ends: it sends the sums of copies that have changed.
-func (l *sourceLink) tick(dst []byte) []byte {
-	var due []*inStream
+// tick implements ends: it has the sums of copies computed that have changed.
+func (l *sourceLink) tick() {
 	l.source.mu.Lock()
+	defer l.source.mu.Unlock()
+	n := 0
 	for s := range l.due {
-		if len(due) == sumsAtOnce {
+		if n == sumsAtOnce {
 			break
 		}
+		n++
 		delete(l.due, s)
-		due = append(due, s)
+		l.source.follower.pool.run(func() { s.sum(l) })
 	}
-	l.source.mu.Unlock()
-	for _, s := range due {
-		dst = s.ack(l, dst, true)
-	}
-	return dst
 }

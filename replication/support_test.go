@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fenec/engine"
+	"fenec/engine/fail"
 	"fenec/engine/feed"
 	"fenec/engine/wal"
 	"fenec/internal/simnet"
@@ -37,11 +38,18 @@ type host struct {
 	net      *simnet.Host
 	sync     wal.Policy
 	keep     int64
+	slow     bool             // its connections deliver little
 	random   func() io.Reader // of a tenant's history; the real one if nil
 	listener net.Listener
 	primary  *Primary
 	follower *Follower
 	log      *strings.Builder
+
+	// Called, if not nil, before a tenant is acquired to be fed, before an image is opened and before it is noted that a copy has caught
+	// up. They may block.
+	acquiring func(name string)
+	imaging   func(ctx context.Context, name string) error
+	noting    func(name string) error
 
 	mu       sync.Mutex
 	tenants  map[string]*held
@@ -57,6 +65,53 @@ type held struct {
 	path string
 	kept []string // changes that images replaced
 	seen bool     // has caught up
+
+	mu       sync.Mutex
+	changed  sync.Cond // of uses
+	uses     int
+	closed   bool // it is opened when it is acquired
+	follower bool
+}
+
+// enter returns the tenant as a Copy, in use until that is released; ok is false if it is closed.
+func (t *held) enter() (c Copy, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return Copy{}, false
+	}
+	t.uses++
+	return Copy{t.db, t.feed, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.uses--; t.uses < 0 {
+			panic("a tenant is released twice")
+		}
+		t.changed.Broadcast()
+	}}, true
+}
+
+// now returns the database, which an image may replace.
+func (t *held) now() *engine.DB {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.db
+}
+
+func (t *held) inUse() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.uses
+}
+
+// alone waits until the tenant is not in use and calls f, during which it comes in use by no one.
+func (t *held) alone(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.uses > 0 {
+		t.changed.Wait()
+	}
+	f()
 }
 
 // run runs a test in a bubble with hosts of these names.
@@ -77,29 +132,35 @@ func (w *world) start(name string) *host {
 		w: w, name: name, net: w.network.Host(name), tenants: map[string]*held{}, keep: feed.DefaultKeep,
 		sync: wal.Policy{Always: true}, log: new(strings.Builder),
 	}
+	h.boot()
+	w.hosts[name] = h
+	return h
+}
+
+// boot starts both halves of the replication of a host, and its listener.
+func (h *host) boot() {
 	var lock sync.Mutex
 	log := zerolog.New(writerFunc(func(p []byte) (int, error) {
 		lock.Lock()
 		defer lock.Unlock()
 		return h.log.Write(p)
 	}))
-	h.primary = NewPrimary(PrimaryConfig{ID: name, Tenants: h, Log: log, Diverged: func(string) { h.diverged++ }})
-	h.follower = NewFollower(FollowerConfig{ID: name, Followers: followers{h}, Connect: h.connect, Image: h.image, Feeds: h.feeds, Log: log})
+	h.primary = NewPrimary(PrimaryConfig{ID: h.name, Tenants: h, Log: log, Diverged: func(string) { h.diverged++ }})
+	h.follower = NewFollower(FollowerConfig{ID: h.name, Followers: followers{h}, Connect: h.connect, Image: h.image, Feeds: h.feeds, Log: log})
 	var err error
 	if h.listener, err = h.net.Listen(80); err != nil {
-		w.t.Fatal(err)
+		h.w.t.Fatal(err)
 	}
+	listener, primary := h.listener, h.primary
 	h.conns.Go(func() {
 		for {
-			conn, err := h.listener.Accept()
+			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			h.conns.Go(func() { _ = h.primary.Serve(conn) })
+			h.conns.Go(func() { _ = primary.Serve(conn) })
 		}
 	})
-	w.hosts[name] = h
-	return h
 }
 
 type writerFunc func(p []byte) (int, error)
@@ -114,45 +175,62 @@ func (w *world) stop() {
 		h.listener.Close()
 		h.primary.Close()
 		h.conns.Wait()
-		for _, t := range h.tenants {
+		for name, t := range h.tenants {
+			if t.uses != 0 {
+				w.t.Errorf("tenant %s of %s is in use %d times after the end", name, h.name, t.uses)
+			}
 			t.db.Close()
 		}
 	}
 }
 
 func (h *host) connect(ctx context.Context, addr string) (net.Conn, error) {
-	return h.net.Dial(ctx, "tcp", addr+":80")
+	c, err := h.net.Dial(ctx, "tcp", addr+":80")
+	if err == nil && h.slow {
+		c = slowConn{c}
+	}
+	return c, err
 }
 
 func (h *host) feeds(tenant string) []string { return h.primary.Copies(tenant).Nodes() }
 
-func (h *host) image(_ context.Context, addr, tenant string) (io.ReadCloser, int64, error) {
+func (h *host) image(ctx context.Context, addr, tenant string) (io.ReadCloser, int64, error) {
+	if h.imaging != nil {
+		if err := h.imaging(ctx, tenant); err != nil {
+			return nil, 0, err
+		}
+	}
 	c, err := h.w.hosts[addr].Acquire(tenant)
 	if err != nil {
 		return nil, 0, err
 	}
+	defer c.Release()
 	r, size, _, err := c.DB.OpenImage()
-	return r, size, err
+	if err != nil {
+		return nil, 0, err
+	}
+	return r, size, c.DB.Sync()
 }
 
+// options returns the options of a tenant that is opened next, with a feed for it.
 func (h *host) options(t *held, follower bool) engine.Options {
-	t.feed = feed.New(h.keep)
-	name := strings.TrimPrefix(t.path, "/")
-	copies := h.primary.Copies(name)
+	copies := h.primary.Copies(strings.TrimPrefix(t.path, "/"))
 	return engine.Options{
-		FS: t.fs, Sync: h.sync, Feed: t.feed, Follower: follower,
+		FS: t.fs, Sync: h.sync, Feed: feed.New(h.keep), Follower: follower,
 		Acknowledge: func(ctx context.Context, seq uint64) error { return copies.Handed(ctx, seq) },
 	}
 }
 
 // create makes a tenant, which follows from its start if follower.
 func (h *host) create(name string, follower bool) *held {
-	t := &held{fs: crashfs.New(1), path: "/" + name}
+	t := &held{fs: crashfs.New(1), path: "/" + name, follower: follower}
+	t.changed.L = &t.mu
 	var err error
 	o := h.options(t, follower)
 	if h.random != nil {
 		o.Rand = h.random()
 	}
+	t.feed = o.Feed.(*feed.Feed)
 	if t.db, err = engine.Create(t.path, o); err != nil {
 		h.w.t.Fatal(err)
 	}
@@ -165,15 +243,38 @@ func (h *host) create(name string, follower bool) *held {
 // reopen closes a tenant and opens it again.
 func (h *host) reopen(name string, follower bool) *held {
 	t := h.get(name)
-	if err := t.db.Close(); err != nil {
-		h.w.t.Fatal(err)
-	}
-	var err error
-	if t.db, err = engine.Open(t.path, h.options(t, follower)); err != nil {
-		h.w.t.Fatal(err)
-	}
+	t.alone(func() {
+		if err := t.db.Close(); err != nil {
+			h.w.t.Error(err)
+		}
+		t.follower = follower
+		h.openLocked(t)
+	})
 	h.primary.Opened(name)
 	return t
+}
+
+func (h *host) openLocked(t *held) {
+	var err error
+	o := h.options(t, t.follower)
+	if t.db, err = engine.Open(t.path, o); err != nil {
+		h.w.t.Error(err)
+		return
+	}
+	t.feed = o.Feed.(*feed.Feed)
+	t.closed = false
+}
+
+// shut closes a tenant until it is acquired, as one is that is not used.
+func (h *host) shut(name string) {
+	t := h.get(name)
+	t.alone(func() {
+		if err := t.db.Close(); err != nil {
+			h.w.t.Error(err)
+		}
+		t.closed = true
+	})
+	h.primary.Closed(name)
 }
 
 func (h *host) get(name string) *held {
@@ -188,13 +289,30 @@ func (h *host) Find(name string) (Copy, bool) {
 	if t == nil {
 		return Copy{}, false
 	}
-	return Copy{t.db, t.feed, func() {}}, true
+	return t.enter()
 }
 
 func (h *host) Acquire(name string) (Copy, error) {
-	c, ok := h.Find(name)
+	if h.acquiring != nil {
+		h.acquiring(name)
+	}
+	return h.acquire(name)
+}
+
+func (h *host) acquire(name string) (Copy, error) {
+	t := h.get(name)
+	if t == nil {
+		return Copy{}, &Ended{endAbsent, "no tenant " + name + " here"}
+	}
+	c, ok := t.enter()
 	if !ok {
-		return c, &Ended{endAbsent, "no tenant " + name + " here"}
+		t.alone(func() {
+			if t.closed {
+				h.openLocked(t)
+			}
+		})
+		h.primary.Opened(name)
+		c, _ = t.enter()
 	}
 	return c, nil
 }
@@ -204,27 +322,48 @@ func (h *host) Above(name string) []string { return h.follower.Above(name) }
 // followers are the tenants of a host as Followers.
 type followers struct{ *host }
 
-func (f followers) Replace(name string, image io.Reader, _ int64, common uint64, ok bool) error {
+func (f followers) Acquire(name string) (Copy, error) { return f.acquire(name) }
+
+func (f followers) Replace(name string, image io.Reader, _ int64, history string, common uint64, ok bool) error {
 	t := f.get(name)
-	if seq, _ := t.db.Position(); ok && seq > common {
-		t.kept = append(t.kept, fmt.Sprintf("%d to %d", common+1, seq))
-	}
-	received, err := engine.ReceiveImage(t.path, image, f.options(t, true))
+	options := f.options(t, true)
+	received, err := engine.ReceiveImage(t.path, image, options)
 	if err != nil {
 		return err
 	}
-	t.db.Close()
-	t.db, err = received.Install()
+	if _, of := received.Position(); of != history {
+		received.Discard()
+		return fail.New(fail.Conflict, "the image is of history %s, expected %s", of, history)
+	}
+	t.alone(func() {
+		if seq, _ := t.db.Position(); ok && seq > common {
+			t.kept = append(t.kept, fmt.Sprintf("%d to %d", common+1, seq))
+		}
+		t.db.Close()
+		t.feed = options.Feed.(*feed.Feed)
+		t.db, err = received.Install()
+	})
+	f.primary.Closed(name)
 	f.primary.End(name, &Ended{endLater, "the copy was replaced"})
 	return err
 }
 
 func (f followers) Reopen(name string) error {
-	f.reopen(name, true)
+	t := f.get(name)
+	t.alone(func() {
+		_ = t.db.Close() // its disk has failed
+		f.openLocked(t)
+	})
+	f.primary.Opened(name)
 	return nil
 }
 
 func (f followers) CaughtUp(name string) error {
+	if f.noting != nil {
+		if err := f.noting(name); err != nil {
+			return err
+		}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.tenants[name].seen = true
@@ -239,12 +378,12 @@ func (h *host) exec(name, text string) {
 }
 
 func (h *host) tryExec(name, text string) error {
-	_, err := h.get(name).db.Exec(context.Background(), engine.Everything(), engine.Statement{Text: text}, nil)
+	_, err := h.get(name).now().Exec(context.Background(), engine.Everything(), engine.Statement{Text: text}, nil)
 	return err
 }
 
 func (h *host) rows(name, text string) string {
-	r, err := h.get(name).db.Exec(context.Background(), engine.Everything(), engine.Statement{Text: text}, nil)
+	r, err := h.get(name).now().Exec(context.Background(), engine.Everything(), engine.Statement{Text: text}, nil)
 	if err != nil {
 		return err.Error()
 	}
@@ -264,7 +403,7 @@ func (w *world) eventually(what string, holds func() bool) {
 		w.t.Logf("log of %s:\n%s", h.name, h.log)
 		for name := range h.tenants {
 			s, ok := h.follower.Status(name)
-			seq, history := h.get(name).db.Position()
+			seq, history := h.get(name).now().Position()
 			w.t.Logf("%s: %s at %d of %s, follows %v: %+v", h.name, name, seq, history, ok, s)
 		}
 	}
@@ -275,12 +414,12 @@ func (w *world) eventually(what string, holds func() bool) {
 func (w *world) same(name string, a, b *host) {
 	w.t.Helper()
 	w.eventually("at one position on "+a.name+" and "+b.name, func() bool {
-		seqA, historyA := a.get(name).db.Position()
-		seqB, historyB := b.get(name).db.Position()
+		seqA, historyA := a.get(name).now().Position()
+		seqB, historyB := b.get(name).now().Position()
 		return seqA == seqB && historyA == historyB
 	})
-	_, _, sumA, _ := a.get(name).db.Sum()
-	_, _, sumB, _ := b.get(name).db.Sum()
+	_, _, sumA, _ := a.get(name).now().Sum()
+	_, _, sumB, _ := b.get(name).now().Sum()
 	if rowsA, rowsB := a.rows(name, "get c order id"), b.rows(name, "get c order id"); rowsA != rowsB || sumA != sumB {
 		w.t.Fatalf("%s holds %s with the sum %x, %s holds %s with %x", a.name, rowsA, sumA, b.name, rowsB, sumB)
 	}

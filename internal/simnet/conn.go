@@ -177,7 +177,7 @@ func (s *stream) fail(err error) {
 
 func (s *stream) stopLocked() {
 	for _, one := range []*side{&s.reader, &s.writer} {
-		if one.err != nil && one.deadline != nil {
+		if one.err != nil && one.err != io.EOF && one.deadline != nil { // a silence may hold io.EOF
 			one.deadline.Stop()
 		}
 	}

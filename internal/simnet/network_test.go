@@ -145,6 +145,11 @@ func TestASilenceHoldsOneDirection(t *testing.T) {
 	if _, err := io.ReadFull(server, got); err != nil || string(got) != "late" {
 		t.Errorf("after the silence: %q, %v", got, err)
 	}
+	a.Silence(b)
 	client.Close()
+	server.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+	if n, err := server.Read(make([]byte, 4)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a read whose end is held: %d bytes, %v, want the deadline", n, err)
+	}
 	server.Close()
 }

@@ -43,6 +43,9 @@ func (s *Set) OpenImage(name string) (*Image, error) {
 // Read reads the image.
 func (i *Image) Read(p []byte) (int, error) { return i.file.Read(p) }
 
+// Sync waits until all of the image is on disk.
+func (i *Image) Sync() error { return i.tenant.DB.Sync() }
+
 // Gone returns a channel that is closed when the image must be closed although it is not read to its end: its tenant is being
 // deleted, or the Set ends.
 func (i *Image) Gone() <-chan struct{} { return i.tenant.Gone() }

@@ -150,15 +150,13 @@ func (s following) Acquire(name string) (replication.Copy, error) {
 }
 
 // Replace implements replication.Followers.
-func (s following) Replace(name string, image io.Reader, size int64, common uint64, ok bool) error {
-	if err := s.keepForked(name, common, ok); err != nil {
-		return err
-	}
-	return s.replace(name, image, size)
+func (s following) Replace(name string, image io.Reader, size int64, history string, common uint64, ok bool) error {
+	return s.replace(name, image, size, history, func() error { return s.keepForked(name, common, ok) })
 }
 
-// replace puts an image in place of a copy that follows. Requests are answered from the old content until the image is complete.
-func (s *Set) replace(name string, image io.Reader, size int64) error {
+// replace puts an image of a history in place of a copy that follows, after keep has kept what the image lacks. Requests are answered
+// from the old content until the image is complete.
+func (s *Set) replace(name string, image io.Reader, size int64, history string, keep func() error) error {
 	s.makeRoom(max(size, 0))
 	o, changes := s.engineOptions(name)
 	o.Follower = true
@@ -167,6 +165,12 @@ func (s *Set) replace(name string, image io.Reader, size int64) error {
 		return err
 	}
 	defer received.Discard() // has no effect once it is installed
+	if _, of := received.Position(); of != history {
+		return fail.New(fail.Conflict, "the image is of history %s, expected %s", of, history)
+	}
+	if err := keep(); err != nil {
+		return err
+	}
 	return s.alone(name, Condition{}, func() error {
 		t, err := s.acquireLocked(name)
 		if err != nil {

@@ -83,8 +83,11 @@ func (s *Set) withoutFollowing(name string, c Condition, change func() error) er
 	})
 }
 
-// goOnFollowing makes a copy follow as its file says. It needs the gate.
+// goOnFollowing makes a copy follow as its file says, unless it does already. It needs the gate.
 func (s *Set) goOnFollowing(name string) {
+	if s.follower.Follows(name) { // Follow would wait for what may wait for the gate
+		return
+	}
 	f, err := s.readFollows(name)
 	if err != nil {
 		s.log.Error().Str("tenant", name).Err(err).Msg("whom a tenant follows cannot be read")
