@@ -49,7 +49,7 @@ func (db *DB) batch(ctx context.Context, scope Scope, r *Request) (reply Reply, 
 		reply.Results, reply.At, err = db.batchRead(ctx, parsed, r.Statements)
 		return reply, err
 	}
-	w := write{ctx: ctx, scope: scope, once: r.Once, claim: r.Claim, batch: parsed, statements: r.Statements}
+	w := write{ctx: ctx, account: account, scope: scope, once: r.Once, claim: r.Claim, batch: parsed, statements: r.Statements}
 	reply.Kept, err = db.write(&w)
 	reply.At = w.at
 	if err == nil || errors.Is(err, ErrNothing) {

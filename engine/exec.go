@@ -103,7 +103,7 @@ func (db *DB) execWrite(scope Scope, o *Once, s *statement, env *query.Env, dst 
 	if err := db.build(env, built); err != nil {
 		return Result{}, nil, err
 	}
-	w := write{ctx: env.Ctx, scope: scope, once: o, claim: claim, statement: s, env: *env, built: built, dst: dst}
+	w := write{ctx: env.Ctx, account: env.Account, scope: scope, once: o, claim: claim, statement: s, env: *env, built: built, dst: dst}
 	kept, err := db.write(&w)
 	return w.result, kept, err
 }

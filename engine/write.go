@@ -21,10 +21,11 @@ import (
 //
 // The first three run under the locks.
 type write struct {
-	ctx   context.Context
-	scope Scope
-	once  *Once // nil without a key
-	claim bool  // the write fails with ErrNothing if it writes nothing
+	ctx     context.Context
+	account *query.Account // of ctx; nil if it has none
+	scope   Scope
+	once    *Once // nil without a key
+	claim   bool  // the write fails with ErrNothing if it writes nothing
 
 	// Exactly one of these is set. env, built and dst belong to statement.
 	statement *statement
@@ -36,7 +37,7 @@ type write struct {
 	dst        []byte
 	statements []Statement // of the batch
 
-	held    int64     // bytes of the block that the account of ctx counts
+	held    int64     // bytes of the block that account counts
 	now     time.Time // when the write was admitted
 	result  Result    // of the single statement, or of own
 	results []Result  // of the batch
@@ -49,18 +50,17 @@ func (db *DB) write(w *write) (kept *Kept, err error) {
 		w.at = -1
 		return nil, err
 	}
-	if kept, err = db.RanBefore(w.ctx, w.scope, w.once); kept != nil || err != nil {
-		w.at = -1
-		return kept, err
+	if w.once != nil {
+		if kept, err = db.RanBefore(w.ctx, w.scope, w.once); kept != nil || err != nil {
+			w.at = -1
+			return kept, err
+		}
 	}
 	kept, ticket, err := db.stage(w)
-	defer func() { // what undoes the block is dropped once it is written
-		account := query.AccountOf(w.ctx)
-		account.Return(account.Held() - w.held)
-	}()
 	if err == nil {
 		err = db.durable(ticket)
 	}
+	w.account.Return(w.account.Held() - w.held) // what undoes the block is dropped once it is written
 	if err == nil {
 		err = db.acknowledge(w, kept, ticket)
 	}
@@ -79,7 +79,7 @@ func (db *DB) stage(w *write) (kept *Kept, ticket wal.Ticket, err error) {
 	if kept, err = db.admit(w); kept != nil || err != nil {
 		return kept, db.last, err
 	}
-	db.tx.begin(w.now, query.AccountOf(w.ctx), w.built)
+	db.tx.begin(w.now, w.account, w.built)
 	defer func() { w.held = db.tx.end() }()
 	if err = db.run(w); err != nil {
 		return nil, 0, err
@@ -149,7 +149,7 @@ func (db *DB) land(w *write) (wal.Ticket, error) {
 // keepAnswer stores the answer of w under its key.
 func (x *tx) keepAnswer(w *write) error {
 	if w.batch != nil {
-		return x.keepWithin(query.AccountOf(w.ctx), w.once, w.results)
+		return x.keepWithin(w.account, w.once, w.results)
 	}
 	results := []Result{w.result}
 	err := x.keep(w.once, results)

@@ -37,6 +37,7 @@ type searchPlan struct {
 
 // searchRun is the state of a search in a run.
 type searchRun struct {
+	begun  bool // most runs have no search
 	filter filterRun
 	near   nearRun
 	match  matchRun
@@ -56,6 +57,10 @@ type searchRun struct {
 }
 
 func (s *searchRun) reset() {
+	if !s.begun {
+		return
+	}
+	s.begun = false
 	s.filter.reset()
 	s.hits, s.other, s.byID, s.floats, s.passed = kept(s.hits), kept(s.other), kept(s.byID), kept(s.floats), kept(s.passed)
 	s.near, s.match, s.rerank, s.fuse = nearRun{}, matchRun{}, rerankRun{}, fuseRun{rows: kept(s.fuse.rows)}
@@ -145,6 +150,7 @@ func (s *searchPlan) each(f *frame, t Table, emit func(f *frame) bool) error {
 		return err
 	}
 	f.walk.picker, f.walk.table, f.doing = s.pick, t, atSearch
+	f.search.begun = true
 	need := limit + offset
 	if limit < 0 {
 		need = MaxPage + 1
