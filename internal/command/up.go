@@ -31,7 +31,8 @@ Starts a router and two nodes in this process, on loopback, with a tenant called
 demo, and prints example requests. All data is in ./fenec-data. The next start uses it
 again; to start over, delete the directory. Ctrl-C stops it.
 
-The router listens on the port of --listen, the nodes on the next two.
+The router listens on the port of --listen, the nodes on the next ones. With --replicas,
+each tenant has a copy on another node: fenec up --nodes 3 --replicas
 `
 
 const (
@@ -39,9 +40,11 @@ const (
 	upDrain = 5 * time.Second
 )
 
-// upNodes are the names of the nodes. Each is also a directory in the data
-// directory.
-var upNodes = []string{"n1", "n2"}
+// maxUpNodes is how many nodes run in one process at most.
+const maxUpNodes = 9
+
+// upNode returns the name of a node, counted from 0. It is also a directory in the data directory.
+func upNode(i int) string { return "n" + strconv.Itoa(1+i) }
 
 func upCommand() *cli.Command {
 	return &cli.Command{
@@ -49,7 +52,11 @@ func upCommand() *cli.Command {
 		Usage:       "Start a router and two nodes in this process, with a demo tenant",
 		Description: upHelp,
 		Flags: append(
-			[]cli.Flag{value("listen", "127.0.0.1:8090", "The router's `ADDR`; the nodes take the next two ports, or any if the port is 0.")},
+			[]cli.Flag{
+				value("listen", "127.0.0.1:8090", "The router's `ADDR`; the nodes take the next ports, or any if the port is 0."),
+				value("nodes", "2", "Start this `NUMBER` of nodes, 1 to 9."),
+				boolean("replicas", "Give each tenant a replica on another node."),
+			},
 			compactFlags()...),
 		Action: runUp,
 	}
@@ -59,11 +66,20 @@ func runUp(c *cli.Context) error {
 	if err := noArguments(c); err != nil {
 		return err
 	}
-	addresses, err := upAddresses(c.String("listen"))
+	s := settings{c: c}
+	nodes, replicas := s.count("nodes", 1), s.boolean("replicas")
+	switch {
+	case s.err != nil:
+		return s.err
+	case nodes > maxUpNodes:
+		return usagef("--nodes: expected 1 to %d, got %d", maxUpNodes, nodes)
+	case replicas && nodes == 1:
+		return usagef("--replicas needs two nodes or more: a replica is on another node than its tenant")
+	}
+	addresses, err := upAddresses(c.String("listen"), nodes)
 	if err != nil {
 		return err
 	}
-	s := settings{c: c}
 	config := node.Config{CompactAt: s.share("compact-at"), CompactWorkers: s.count("compact-workers", 1)}
 	if s.err != nil {
 		return s.err
@@ -73,7 +89,7 @@ func runUp(c *cli.Context) error {
 	defer log.close()
 	log.Logger = log.Level(zerolog.WarnLevel)
 	stop := signals(log)
-	local, err := startLocal(addresses, config, log)
+	local, err := startLocal(addresses, replicas, config, log)
 	if err != nil {
 		return err
 	}
@@ -88,20 +104,20 @@ func runUp(c *cli.Context) error {
 }
 
 // upAddresses returns the address of the router, then those of the nodes.
-func upAddresses(text string) ([]string, error) {
+func upAddresses(text string, nodes int) ([]string, error) {
 	host, portText, err := net.SplitHostPort(text)
 	port, portErr := strconv.ParseUint(portText, 10, 16)
 	ip := net.ParseIP(host)
 	switch {
 	case err != nil || portErr != nil:
 		return nil, usagef("--listen: expected an address such as 127.0.0.1:8090, got %q", text)
-	case int(port)+len(upNodes) > 65535:
-		return nil, usagef("--listen: expected a port with %d more ports after it for the nodes, got %q", len(upNodes), text)
+	case int(port)+nodes > 65535:
+		return nil, usagef("--listen: expected a port with %d more ports after it for the nodes, got %q", nodes, text)
 	case host != "localhost" && (ip == nil || !ip.IsLoopback()):
 		return nil, usagef("fenec up listens on loopback only, got --listen %s; fenec node and fenec shard listen anywhere", text)
 	}
 	addresses := []string{text}
-	for i := range upNodes {
+	for i := range nodes {
 		next := 0
 		if port != 0 {
 			next = int(port) + 1 + i
@@ -115,16 +131,16 @@ func upAddresses(text string) ([]string, error) {
 type local struct {
 	router *router.Router
 	nodes  []*node.Node
-	tokens []string // the nodes' admin tokens, in the order of upNodes
+	tokens []string // the nodes' admin tokens, in the order of the nodes
 	// listeners are the router's, then the nodes'.
 	listeners []net.Listener
 }
 
 // startLocal opens the listeners, the nodes and the router. If one fails it closes
 // the others. The nodes use config and the fixed settings of up.
-func startLocal(addresses []string, config node.Config, log serverLog) (*local, error) {
+func startLocal(addresses []string, replicas bool, config node.Config, log serverLog) (*local, error) {
 	l := &local{}
-	if err := l.open(addresses, config, log); err != nil {
+	if err := l.open(addresses, replicas, config, log); err != nil {
 		for _, n := range l.nodes {
 			n.Shutdown(context.Background()) // no connection was served yet
 		}
@@ -136,7 +152,7 @@ func startLocal(addresses []string, config node.Config, log serverLog) (*local, 
 	return l, nil
 }
 
-func (l *local) open(addresses []string, config node.Config, log serverLog) error {
+func (l *local) open(addresses []string, replicas bool, config node.Config, log serverLog) (err error) {
 	for _, address := range addresses {
 		listener, err := listen(address)
 		if err != nil {
@@ -147,11 +163,18 @@ func (l *local) open(addresses []string, config node.Config, log serverLog) erro
 	if err := os.MkdirAll(upData, 0o700); err != nil {
 		return fmt.Errorf("cannot create the data directory: %s", plain(err))
 	}
-	descriptors := vfs.Descriptors() / (1 + len(upNodes))
+	if replicas {
+		if config.ReplicationToken, err = keptToken(filepath.Join(upData, "replication.token")); err != nil {
+			return err
+		}
+	}
+	nodes := len(addresses) - 1
+	descriptors := vfs.Descriptors() / (1 + nodes)
 	config.Sync = wal.Policy{Every: 250 * time.Millisecond}
 	config.IdleClose, config.IdleTimeout, config.Drain = 5*time.Minute, time.Minute, upDrain
 	config.Descriptors, config.Version, config.LogLost = descriptors, version, log.lines.lost.Load
-	for _, name := range upNodes {
+	for i := range nodes {
+		name := upNode(i)
 		token, err := keptToken(filepath.Join(upData, name+".token"))
 		if err != nil {
 			return err
@@ -165,7 +188,7 @@ func (l *local) open(addresses []string, config node.Config, log serverLog) erro
 	}
 	r, err := router.New(router.Config{
 		Directory: filepath.Join(upData, "shard.fenec"), UpstreamTimeout: 30 * time.Second,
-		IdleTimeout: time.Minute, Descriptors: descriptors,
+		IdleTimeout: time.Minute, Descriptors: descriptors, Replicas: replicas,
 		Version: version, Log: log.With().Str("node", "router").Logger(), LogLost: log.lines.lost.Load,
 	})
 	l.router = r
@@ -187,13 +210,13 @@ func (l *local) url() string { return "http://" + l.listeners[0].Addr().String()
 func (l *local) settle(ctx context.Context) error {
 	router := client.New(l.url(), client.Options{Patience: -1})
 	defer router.Close()
-	for i, name := range upNodes {
-		record, err := json.Marshal(map[string]string{"addr": l.listeners[1+i].Addr().String(), "token": l.tokens[i]})
+	for i, token := range l.tokens {
+		record, err := json.Marshal(map[string]string{"addr": l.listeners[1+i].Addr().String(), "token": token})
 		if err == nil {
-			_, err = router.Do(ctx, http.MethodPut, "/_shard/nodes/"+name, record)
+			_, err = router.Do(ctx, http.MethodPut, "/_shard/nodes/"+upNode(i), record)
 		}
 		if err != nil {
-			return fmt.Errorf("cannot record node %s: %w", name, err)
+			return fmt.Errorf("cannot record node %s: %w", upNode(i), err)
 		}
 	}
 	_, err := router.Do(ctx, http.MethodPut, "/_shard/tenants/demo", []byte("{}"))
@@ -224,9 +247,9 @@ var demoStatements = []string{
 func (l *local) greet(w io.Writer) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "router  %s\n", l.url())
-	for i, name := range upNodes {
+	for i := range l.tokens {
 		fmt.Fprintf(&b, "node    http://%s  (%s, admin token in %s)\n",
-			l.listeners[1+i].Addr(), name, filepath.Join(upData, name+".token"))
+			l.listeners[1+i].Addr(), upNode(i), filepath.Join(upData, upNode(i)+".token"))
 	}
 	fmt.Fprintf(&b, "data    %s\n\nTry:\n\n", upData)
 	demo := l.url() + "/t/demo"
