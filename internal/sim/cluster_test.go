@@ -46,12 +46,19 @@ type cluster struct {
 	client  *http.Client
 	router  *machine
 	nodes   map[string]*machine
+
+	replicas bool // each tenant has one
 }
 
 // start returns a cluster with a router and the nodes of these names.
 func start(t *testing.T, seed uint64, nodes ...string) *cluster {
 	t.Helper()
-	c := &cluster{t: t, network: simnet.New(), nodes: map[string]*machine{}}
+	return (&cluster{t: t}).start(seed, nodes...)
+}
+
+func (c *cluster) start(seed uint64, nodes ...string) *cluster {
+	c.t.Helper()
+	c.network, c.nodes = simnet.New(), map[string]*machine{}
 	c.client = &http.Client{Transport: &http.Transport{DialContext: c.network.Host("client").Dial}}
 	c.router = &machine{host: c.network.Host("router"), name: "router", disk: crashfs.New(seed)}
 	c.startRouter()
@@ -70,7 +77,7 @@ type server interface {
 }
 
 func (c *cluster) startRouter() {
-	rt, err := router.New(router.Config{Directory: "/shard.fenec", FS: c.router.disk, Dial: c.router.host.Dial})
+	rt, err := router.New(router.Config{Directory: "/shard.fenec", FS: c.router.disk, Dial: c.router.host.Dial, Replicas: c.replicas})
 	if err != nil {
 		c.t.Fatalf("the router does not start: %v", err)
 	}
@@ -79,7 +86,9 @@ func (c *cluster) startRouter() {
 
 func (c *cluster) startNode(name string) {
 	m := c.nodes[name]
-	n, err := node.New(node.Config{Dir: "/data", FS: m.disk, AdminToken: adminToken, Sync: wal.Policy{Always: true}})
+	n, err := node.New(node.Config{
+		Dir: "/data", FS: m.disk, Dial: m.host.Dial, AdminToken: adminToken, ReplicationToken: "shared", Sync: wal.Policy{Always: true},
+	})
 	if err != nil {
 		c.t.Fatalf("node %s does not start: %v", name, err)
 	}
