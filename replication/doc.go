@@ -7,8 +7,8 @@
 // primary's disk are sent, so a copy never holds what its primary can lose.
 //
 // A connection has two goroutines at each end, one that reads and one that writes. A stream has none: a feed wakes the writing
-// goroutine when a block is on disk, and the records that arrive are applied by a pool of at most workers goroutines, which ends
-// when there is nothing to apply.
+// goroutine when a block is on disk, and what waits for a disk or a tenant runs on a pool (pool.go): the records that arrive, the
+// images, and the opening, syncing and summing of tenants.
 //
 // Locks, in the order they are taken; the locks of the engine and its feed come between Copies.mu and primaryLink.mu, and between
 // inStream.mu and source.mu:
@@ -19,6 +19,7 @@
 //	primaryLink.mu               the streams of a connection that have something to do; taken under a feed's lock
 //	inStream.mu                  how far a stream has come
 //	source.mu                    the streams of a connection that have something to send; taken under a feed's lock
+//	pool.mu                      what waits for a pool
 //
-// Primary.Close and Follower.Close end all goroutines and wait for them.
+// Primary.Close and Follower.Close end all goroutines and wait for them. DESIGN.md has the guarantees.
 package replication

@@ -198,10 +198,16 @@ func TestNoForkIsSentThatIsNotOnDisk(t *testing.T) {
 
 func TestNoImageIsSentThatIsNotOnDisk(t *testing.T) {
 	chain(t, func(w *world, one, two, three *host) {
+		installed := 0
+		three.installed = func() {
+			installed++
+			w.losesNothingOf(two, three)
+		}
 		three.follower.Follow("t", Target{From: "two"})
-		w.eventually("has an image", func() bool { s, _ := three.follower.Status("t"); return s.Images == 1 })
-		w.losesNothingOf(two, three)
 		w.same("t", two, three)
+		if installed != 1 {
+			t.Errorf("%d images were installed", installed)
+		}
 	})
 }
 
@@ -528,6 +534,43 @@ func TestWhatHasComeIsAppliedThoughTheConnectionIsLost(t *testing.T) {
 				<-stopped
 				if a, b := one.rows("t", "get c order id"), two.rows("t", "get c order id"); a != b {
 					t.Errorf("the copy holds %s, want %s", b, a)
+				}
+			})
+		})
+	}
+}
+
+// TestACopyThatIsAheadOfALyingDiskKeepsItsTail: the disk of the primary lost what it had reported as synced.
+func TestACopyThatIsAheadOfALyingDiskKeepsItsTail(t *testing.T) {
+	for name, after := range map[string]string{"nothing was written since": "", "a change was": `put c {n: 9}`} {
+		t.Run(name, func(t *testing.T) {
+			pair(t, func(w *world, one, two *host) {
+				held := one.get("t")
+				held.fs.Hook(func(op crashfs.Op, _ string) error {
+					if op == crashfs.Sync {
+						return crashfs.ErrSilent
+					}
+					return nil
+				})
+				for n := range 5 {
+					one.exec("t", fmt.Sprintf(`put c {n: %d}`, n))
+				}
+				w.same("t", one, two)
+				ahead, _ := two.get("t").now().Position()
+				held.alone(func() {
+					lost := held.fs.CrashKeeping(func(int) int { return 0 })
+					held.db.Close()
+					held.fs = lost
+					one.openLocked(held)
+				})
+				left, _ := held.now().Position()
+				one.primary.Opened("t")
+				if after != "" {
+					one.exec("t", after)
+				}
+				w.same("t", one, two)
+				if kept, want := two.get("t").kept, fmt.Sprintf("[%d to %d]", left+1, ahead); left >= ahead || fmt.Sprint(kept) != want {
+					t.Errorf("kept are %v, want %s", kept, want)
 				}
 			})
 		})

@@ -45,16 +45,16 @@ type host struct {
 	follower *Follower
 	log      *strings.Builder
 
-	// Called, if not nil, before a tenant is acquired to be fed, before an image is opened and before it is noted that a copy has caught
-	// up. They may block.
+	mu sync.Mutex
+	// Called, if not nil, before a tenant is acquired to be fed, before an image is opened, after one was installed and before it is noted
+	// that a copy has caught up. They may block.
 	acquiring func(name string)
 	imaging   func(ctx context.Context, name string) error
+	installed func()
 	noting    func(name string) error
-
-	mu       sync.Mutex
-	tenants  map[string]*held
-	conns    sync.WaitGroup
-	diverged int
+	tenants   map[string]*held
+	conns     sync.WaitGroup
+	diverged  int
 }
 
 // held is a tenant of a host.
@@ -293,8 +293,11 @@ func (h *host) Find(name string) (Copy, bool) {
 }
 
 func (h *host) Acquire(name string) (Copy, error) {
-	if h.acquiring != nil {
-		h.acquiring(name)
+	h.mu.Lock()
+	acquiring := h.acquiring
+	h.mu.Unlock()
+	if acquiring != nil {
+		acquiring(name)
 	}
 	return h.acquire(name)
 }
@@ -345,6 +348,9 @@ func (f followers) Replace(name string, image io.Reader, _ int64, history string
 	})
 	f.primary.Closed(name)
 	f.primary.End(name, &Ended{endLater, "the copy was replaced"})
+	if f.installed != nil {
+		f.installed()
+	}
 	return err
 }
 
