@@ -128,9 +128,9 @@ func (m *machine) losePowerAt(k int) (off <-chan struct{}) {
 		if count.Add(1) != int64(k) {
 			return nil
 		}
+		close(lost) // first: what fails from here on fails because of it
 		m.disk.PowerOffAt(m.disk.Ops())
 		m.host.Crash()
-		close(lost)
 		return crashfs.ErrPower
 	})
 	return lost

@@ -165,17 +165,23 @@ func losePowerDuringAMove(t *testing.T, victim string, k int) bool {
 		}
 		moved <- a
 	}()
-	reached := false
+	a, answered := answer{}, false
 	select {
 	case <-off:
-		reached = true
+	case a = <-moved:
+		answered = true
+	}
+	reached := closed(off) // also if the move has failed because of it
+	switch {
+	case reached:
 		time.Sleep(time.Second)
 		c.restart(victim)
-		<-moved
-	case a := <-moved:
-		if a.status != 200 {
-			t.Errorf("the move: %d %s", a.status, a.body)
+		if !answered {
+			<-moved
 		}
+	case a.status != 200:
+		t.Errorf("the move: %d %s", a.status, a.body)
+	default:
 		c.nodes[victim].disk.Heal()
 	}
 	acknowledged := all[0].acknowledged.Load()
@@ -193,4 +199,13 @@ func losePowerDuringAMove(t *testing.T, victim string, k int) bool {
 	}
 	c.wantRows(all)
 	return reached
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
