@@ -235,7 +235,10 @@ func (s *inStream) check(m hello, seq uint64, history string) error {
 	if err != nil {
 		return err
 	}
-	if s.target.Force {
+	s.mu.Lock()
+	forced := s.target.Force && !s.caughtUp // once: what the primary is replaced by later is judged as for any copy
+	s.mu.Unlock()
+	if forced {
 		return nil
 	}
 	if want := s.target.Lineage; want != "" && lineage != want {

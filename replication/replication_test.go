@@ -252,6 +252,14 @@ func TestACopyIsNotReplacedByWhatIsNoContinuationOfIt(t *testing.T) {
 				if tc.force {
 					two.follower.Follow("t", Target{From: "one", Force: true})
 					w.same("t", one, two)
+					one.get("t").db.Close()
+					one.create("t", false) // which nobody has forced
+					one.exec("t", `create collection c (n int)`)
+					one.primary.End("t", &Ended{endLater, "another tenant has its name"})
+					w.eventually("refused", func() bool {
+						err := w.status(two).Err
+						return err != nil && strings.Contains(err.Error(), "the primary is another tenant")
+					})
 				}
 			})
 		})
