@@ -106,5 +106,5 @@ func TestAFeedIsNotifiedOfWhatLands(t *testing.T) {
 	}
 	defer installed.Close()
 	r.want(t, "as an image is installed", "begin 0 with 0", "0-1 ticket 0 schemas true", "1-3 ticket 0 schemas false",
-		"3-4 ticket 0 schemas false", "synced 0")
+		"3-4 ticket 0 schemas false", "segment 0 moved", "synced 0")
 }

@@ -118,7 +118,7 @@ func (s *inStream) prepare() {
 	defer s.mu.Unlock()
 	s.feed, s.applied = c.Feed, seq
 	s.next = &open{tenant: s.tenant, node: s.follower.config.ID, counts: s.target.Counts}
-	if !s.image && seq > 0 {
+	if !s.image {
 		s.next.seq, s.next.history = seq, history
 	}
 }

@@ -17,10 +17,7 @@ func (f *Follower) Probe(tenant string, t Target, seq uint64, history string, pa
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	m := open{tenant: tenant, node: f.config.ID}
-	if seq > 0 {
-		m.seq, m.history = seq, history
-	}
+	m := open{tenant: tenant, node: f.config.ID, seq: seq, history: history}
 	if _, err := conn.Write(endFrame(m.append(beginFrame(nil, kindOpen, 1)), 0)); err != nil {
 		return err
 	}

@@ -76,6 +76,25 @@ func TestACopyFollowsEveryWrite(t *testing.T) {
 	})
 }
 
+func TestACopyOfAnEmptyTenantCatchesUp(t *testing.T) {
+	run(t, []string{"one", "two"}, func(w *world) {
+		one, two := w.hosts["one"], w.hosts["two"]
+		one.create("t", false)
+		two.create("t", true)
+		two.follower.Follow("t", Target{From: "one"})
+		w.eventually("caught up", func() bool { return w.status(two).CaughtUp })
+		time.Sleep(time.Minute)
+		if s := w.status(two); s.Images != 1 || !s.Connected {
+			t.Errorf("the copy's status is %+v, want one image", s)
+		}
+		one.exec("t", `create collection c (n int)`)
+		w.same("t", one, two)
+		if s := w.status(two); s.Images != 1 {
+			t.Errorf("after a write the copy's status is %+v, want one image", s)
+		}
+	})
+}
+
 func TestALostConnectionGoesOnWithoutAnImage(t *testing.T) {
 	pair(t, func(w *world, one, two *host) {
 		for n := range 5 {

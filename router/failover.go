@@ -1,11 +1,11 @@
 package router
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -86,6 +86,10 @@ func (rt *Router) failover(r *http1.Request, name string) http1.Answer {
 	if err := readJSON(r, &struct{}{}); err != nil {
 		return answerError(err)
 	}
+	dry, ok := dryRun(r)
+	if !ok {
+		return http1.ErrorAnswer(400, "a failover is asked for with ?dry_run or no query, got "+strconv.Quote(string(r.Query)))
+	}
 	if _, n := rt.dir.Node(name); n == nil {
 		return noNode(name)
 	}
@@ -93,7 +97,7 @@ func (rt *Router) failover(r *http1.Request, name string) http1.Answer {
 	if len(p.promote)+len(p.orphans) == 0 {
 		return http1.ErrorAnswer(409, "node "+name+" has no tenant with a replica and holds no replica")
 	}
-	if dryRun(r) {
+	if dry {
 		return jsonAnswer(200, rt.foresee(p))
 	}
 	began := time.Now()
@@ -107,17 +111,16 @@ func (rt *Router) failover(r *http1.Request, name string) http1.Answer {
 	return jsonAnswer(200, said)
 }
 
-// dryRun reports whether a request's query contains dry_run, with any value but false and 0.
-func dryRun(r *http1.Request) bool {
-	for query := r.Query; len(query) > 0; {
-		var pair []byte
-		pair, query, _ = bytes.Cut(query, []byte{'&'})
-		name, value, _ := bytes.Cut(pair, []byte{'='})
-		if string(name) == "dry_run" {
-			return string(value) != "false" && string(value) != "0"
-		}
+// dryRun reports whether a request asks what a failover would do. ok is false for any other query: a mistyped one must not fail a node
+// over.
+func dryRun(r *http1.Request) (dry, ok bool) {
+	switch string(r.Query) {
+	case "", "dry_run=false", "dry_run=0":
+		return false, true
+	case "dry_run", "dry_run=", "dry_run=true", "dry_run=1":
+		return true, true
 	}
-	return false
+	return false, false
 }
 
 // answer returns the answer for what became of the tenants of a plan.

@@ -260,6 +260,7 @@ func TestADryRunChangesNothing(t *testing.T) {
 	if said := rt.must("POST", "/_shard/nodes/n1/failover?dry_run=1", "", 200); !strings.Contains(said, `"failed":[{"tenant":"acme","error":"node n2 does not answer"}]`) {
 		t.Errorf("says %s", said)
 	}
+	rt.must("POST", "/_shard/nodes/n2/failover?dryrun", "", 400) // which must not be taken for a failover
 	rt.must("POST", "/_shard/nodes/n2/failover?dry_run=false", "", 200)
 	if got := rt.tenants()["gamma"]; got != "n1 active" {
 		t.Errorf("gamma is %s", got)
