@@ -24,35 +24,35 @@ func TestAdminRoutes(t *testing.T) {
 	}{
 		{"an empty node", "GET", "tenants", "", 200, `[]`},
 		{"nothing is open", "GET", "open", "", 200, `[]`},
-		{"a tenant is made", "PUT", "tenants/acme", "", 201, `{"tenant":"acme","lineage":"...`},
+		{"a new tenant", "PUT", "tenants/acme", "", 201, `{"tenant":"acme","lineage":"...`},
 		{"a taken name", "PUT", "tenants/acme", "", 409, `{"error":"tenant acme exists already"}`},
 		{"a bad name", "PUT", "tenants/Acme", "", 400, `{"error":"a tenant's name is...`},
-		{"a name that would leave the directory", "PUT", "tenants/%2e%2e%2fx", "", 400, `{"error":...`},
+		{"a name of a path outside the directory", "PUT", "tenants/%2e%2e%2fx", "", 400, `{"error":...`},
 		{"a name that is too long", "PUT", "tenants/" + strings.Repeat("a", 65), "", 400, `{"error":...`},
 		{"the longest name", "PUT", "tenants/" + strings.Repeat("a", 64), "", 201, `{"tenant":"aa...`},
 		{"a name between others", "PUT", "tenants/acme-b", "", 201, `{"tenant":"acme-b","lineage":"...`},
 		{"they are sorted by name", "GET", "tenants", "", 200, `["` + strings.Repeat("a", 64) + `","acme","acme-b"]`},
 		{"open ones are described", "GET", "open", "", 200, `[{"name":"aa...`},
 		{"a delete", "DELETE", "tenants/" + strings.Repeat("a", 64), "", 204, ``},
-		{"a delete of nothing", "DELETE", "tenants/nobody", "", 404, `{"error":"no tenant nobody here"}`},
+		{"a delete of an unknown tenant", "DELETE", "tenants/nobody", "", 404, `{"error":"no tenant nobody here"}`},
 		{"a freeze", "POST", "tenants/acme/freeze", `{"token":"x"}`, 200, `{"frozen":true,"seq":0}`},
-		{"a freeze of nothing", "POST", "tenants/nobody/freeze", ``, 404, `{"error":...`},
-		{"what is frozen says so", "GET", "tenants/acme/frozen", ``, 200, `{"frozen":true,"token":"x","held":false,"seq":0}`},
-		{"what is not says so", "GET", "tenants/acme-b/frozen", ``, 200, `{"frozen":false,"held":false,"seq":0}`},
+		{"a freeze of an unknown tenant", "POST", "tenants/nobody/freeze", ``, 404, `{"error":...`},
+		{"the state of a frozen tenant", "GET", "tenants/acme/frozen", ``, 200, `{"frozen":true,"token":"x","held":false,"seq":0}`},
+		{"the state of a tenant that is not frozen", "GET", "tenants/acme-b/frozen", ``, 200, `{"frozen":false,"held":false,"seq":0}`},
 		{"frozen under another token", "POST", "tenants/acme/freeze", `{"token":"y"}`, 409, `{"error":...`},
 		{"frozen again", "POST", "tenants/acme/freeze", `{"token":"x"}`, 200, `{"frozen":true,"seq":0}`},
 		{"frozen again without a token", "POST", "tenants/acme/freeze", ``, 200, `{"frozen":true,"seq":0}`},
 		{"thawed under another token", "POST", "tenants/acme/thaw", `{"token":"y"}`, 409, `{"error":...`},
 		{"a thaw", "POST", "tenants/acme/thaw", `{"token":"x"}`, 200, `{"frozen":false,"seq":0}`},
-		{"a thaw of what is not frozen", "POST", "tenants/acme/thaw", `{"token":"x"}`, 200, `{"frozen":false,"seq":0}`},
+		{"a thaw of a tenant that is not frozen", "POST", "tenants/acme/thaw", `{"token":"x"}`, 200, `{"frozen":false,"seq":0}`},
 		{"an unknown key", "POST", "tenants/acme/freeze", `{"tokn":"x"}`, 400, `{"error":...`},
-		{"a token that is no text", "POST", "tenants/acme/freeze", `{"token":1}`, 400, `{"error":...`},
+		{"a token that is not a text", "POST", "tenants/acme/freeze", `{"token":1}`, 400, `{"error":...`},
 		{"a token that is too long", "POST", "tenants/acme/freeze", `{"token":"` + strings.Repeat("x", 600) + `"}`, 400, `{"error":...`},
 		{"a later route of a tenant", "PUT", "tenants/acme/quota", ``, 501, `{"error":"a quota comes with a later version"}`},
 		{"a later route of the node", "POST", "lease", ``, 501, `{"error":"a lease comes with a later version"}`},
-		{"no route", "GET", "nothing", "", 404, `{"error":...`},
-		{"no route of a tenant", "GET", "tenants/acme/nothing", "", 404, `{"error":...`},
-		{"nothing below a route", "GET", "tenants/acme/frozen/x", "", 404, `{"error":...`},
+		{"an unknown route", "GET", "nothing", "", 404, `{"error":...`},
+		{"an unknown route of a tenant", "GET", "tenants/acme/nothing", "", 404, `{"error":...`},
+		{"a path below a route", "GET", "tenants/acme/frozen/x", "", 404, `{"error":...`},
 		{"a wrong method", "POST", "tenants", "", 405, `{"error":...`},
 		{"a wrong method of a tenant", "GET", "tenants/acme", "", 405, `{"error":...`},
 	} {
@@ -88,7 +88,7 @@ func TestStatsCountTheDirectory(t *testing.T) {
 	}
 }
 
-func TestAdminIsNotThereWithoutAToken(t *testing.T) {
+func TestAdminRoutesAreNotFoundWithoutAnAdminToken(t *testing.T) {
 	r := start(t, Config{})
 	r.adminToken = edge.Token{}
 	for _, path := range []string{"/_admin", "/_admin/stats", "/_admin/tenants/acme"} {
@@ -97,7 +97,7 @@ func TestAdminIsNotThereWithoutAToken(t *testing.T) {
 	}
 }
 
-func TestTokensOpenTheirDoorsOnly(t *testing.T) {
+func TestEachTokenPermitsItsOwnRoutesOnly(t *testing.T) {
 	r := start(t, Config{DataToken: "data"})
 	r.wantAdmin(201, "PUT", "tenants/acme", "")
 	for _, tc := range []struct {
@@ -112,7 +112,7 @@ func TestTokensOpenTheirDoorsOnly(t *testing.T) {
 		{"data with another scheme", "/t/acme/", "Basic data", 401},
 		{"data with the admin token", "/t/acme/", "Bearer " + adminToken, 401},
 		{"an absent tenant is not revealed without a token", "/t/nobody/", "", 401},
-		{"nor a path that is none", "/t/acme/a/b/c", "", 401},
+		{"an invalid path is not revealed without a token", "/t/acme/a/b/c", "", 401},
 		{"admin with the data token", "/_admin/stats", "Bearer data", 401},
 		{"admin without one", "/_admin/stats", "", 401},
 		{"admin with its own", "/_admin/stats", "Bearer " + adminToken, 200},
@@ -126,12 +126,12 @@ func TestTokensOpenTheirDoorsOnly(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %d", tc.says, got.status, got.body, tc.status)
 		}
 		if (got.status == 401) != (got.header.Get("WWW-Authenticate") != "") {
-			t.Errorf("%s: a 401, and no other answer, names its scheme: %v", tc.says, got.header)
+			t.Errorf("%s: got headers %v, want WWW-Authenticate with 401 only", tc.says, got.header)
 		}
 	}
 }
 
-func TestMetricsWantTheAdminTokenIfThereIsNoOther(t *testing.T) {
+func TestMetricsRequireTheAdminTokenIfThereIsNoDataToken(t *testing.T) {
 	for _, tc := range []struct {
 		data, admin, authorization string
 		status                     int
@@ -145,47 +145,47 @@ func TestMetricsWantTheAdminTokenIfThereIsNoOther(t *testing.T) {
 		r := start(t, Config{DataToken: tc.data})
 		r.adminToken = edge.NewToken(tc.admin)
 		if got := r.do("GET", "/_metrics", "", "Authorization", tc.authorization); got.status != tc.status {
-			t.Errorf("data token %q, admin token %q, asked with %q: status %d, want %d", tc.data, tc.admin, tc.authorization, got.status, tc.status)
+			t.Errorf("data token %q, admin token %q, requested with %q: got status %d, want %d", tc.data, tc.admin, tc.authorization, got.status, tc.status)
 		}
 		if got := r.do("GET", "/_health", ""); got.status != 200 {
-			t.Errorf("health is answered %d", got.status)
+			t.Errorf("/_health: got status %d, want 200", got.status)
 		}
 	}
 }
 
-// image fetches a tenant's image.
+// image returns a tenant's image.
 func (r *running) image(tenant string) string {
 	r.t.Helper()
 	return r.wantAdmin(200, "GET", "tenants/"+tenant+"/file", "").body
 }
 
-func TestAnImageIsInstalledHeldAndServedOnceThawed(t *testing.T) {
+func TestAnInstalledImageRefusesWritesUntilItIsThawed(t *testing.T) {
 	a, b := start(t, Config{}), start(t, Config{})
 	a.fill("acme", 50)
 	sent := a.wantAdmin(200, "GET", "tenants/acme/file", "")
 	if sent.header.Get("Content-Length") != fmt.Sprint(len(sent.body)) || sent.header.Get("Fenec-Seq") != "51" || sent.header.Get("Fenec-History") == "" {
-		t.Errorf("the head of the image: %v", sent.header)
+		t.Errorf("got headers %v, want the length, position 51 and a history", sent.header)
 	}
 	head := a.wantAdmin(200, "HEAD", "tenants/acme/file", "")
 	if head.header.Get("Content-Length") != fmt.Sprint(len(sent.body)) {
-		t.Errorf("HEAD names another length: %v", head.header)
+		t.Errorf("HEAD: got headers %v, want the length of the image", head.header)
 	}
 	if got := b.wantAdmin(201, "PUT", "tenants/acme/file", sent.body); got.body != `{"tenant":"acme","held":true,"seq":51}` {
-		t.Errorf("installed: %s", got.body)
+		t.Errorf("install: got %s, want a held tenant at 51", got.body)
 	}
 	if got := b.admin("GET", "open", "").body; !strings.Contains(got, `"acme"`) {
-		t.Errorf("it is not open once it is installed: %s", got)
+		t.Errorf("open tenants after the install: got %s, want acme in them", got)
 	}
 	for restarts := range 2 {
 		if got := b.count("acme"); got != `{"count":50}` {
-			t.Errorf("a held tenant's reads: %s", got)
+			t.Errorf("read of a held tenant: got %s, want a count of 50", got)
 		}
 		held := b.want(503, "POST", "/t/acme/c", `{"n": 1}`)
 		if held.header.Get("Retry-After") != "1" || !strings.Contains(held.body, `"retry_after":1`) {
-			t.Errorf("a write to a held tenant names no wait: %v %s", held.header, held.body)
+			t.Errorf("write to a held tenant: got %v %s, want Retry-After", held.header, held.body)
 		}
 		if got := b.admin("GET", "tenants/acme/frozen", "").body; got != `{"frozen":true,"held":true,"seq":51}` {
-			t.Errorf("after %d restarts: %s", restarts, got)
+			t.Errorf("state after %d restarts: got %s, want frozen and held at 51", restarts, got)
 		}
 		b.stop()
 		b = start(t, Config{Dir: b.config.Dir})
@@ -193,12 +193,12 @@ func TestAnImageIsInstalledHeldAndServedOnceThawed(t *testing.T) {
 	b.wantAdmin(200, "POST", "tenants/acme/thaw", "{}")
 	b.insert("acme", 51, 1)
 	if got := b.count("acme"); got != `{"count":51}` {
-		t.Errorf("after the thaw: %s", got)
+		t.Errorf("after the thaw: got %s, want a count of 51", got)
 	}
 	b.wantAdmin(409, "PUT", "tenants/acme/file", sent.body)
 }
 
-func TestAnImageCutOrChangedIsRefusedAndLeavesNothing(t *testing.T) {
+func TestACutOrChangedImageIsRefusedAndLeavesNoFiles(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("acme", 20)
 	image := r.image("acme")
@@ -207,11 +207,11 @@ func TestAnImageCutOrChangedIsRefusedAndLeavesNothing(t *testing.T) {
 		"cut by a byte":  image[:len(image)-1],
 		"cut in half":    image[:len(image)/2],
 		"changed inside": image[:len(image)/2] + string(image[len(image)/2]^1) + image[len(image)/2+1:],
-		"more behind it": image + "x",
-		"no image":       strings.Repeat("x", 1000),
+		"bytes after it": image + "x",
+		"not an image":   strings.Repeat("x", 1000),
 	} {
 		if got := r.admin("PUT", "tenants/copy/file", body); got.status != 400 {
-			t.Errorf("%s: got %d %s", name, got.status, got.body)
+			t.Errorf("%s: got %d %s, want 400", name, got.status, got.body)
 		}
 		entries, err := os.ReadDir(r.config.Dir)
 		if err != nil {
@@ -219,16 +219,16 @@ func TestAnImageCutOrChangedIsRefusedAndLeavesNothing(t *testing.T) {
 		}
 		for _, e := range entries {
 			if strings.HasPrefix(e.Name(), "copy") {
-				t.Errorf("%s: left %s", name, e.Name())
+				t.Errorf("%s: the file %s was left", name, e.Name())
 			}
 		}
 	}
 	r.want(404, "GET", "/t/copy/", "")
 	r.wantAdmin(201, "PUT", "tenants/copy", "")
-	r.query("copy", "create collection c (n int)") // nothing holds it
+	r.query("copy", "create collection c (n int)") // it is not held
 }
 
-func TestAnUploadThatBreaksOffLeavesNothing(t *testing.T) {
+func TestAnInterruptedUploadLeavesNoFiles(t *testing.T) {
 	r := start(t, Config{})
 	body := io.MultiReader(strings.NewReader("FENEC"), errReader{})
 	req, err := http.NewRequest("PUT", r.url+"/_admin/tenants/copy/file", body)
@@ -240,7 +240,7 @@ func TestAnUploadThatBreaksOffLeavesNothing(t *testing.T) {
 	if resp, err := r.client.Do(req); err == nil {
 		resp.Body.Close()
 	}
-	eventually(t, "the hold of the broken upload goes", func() bool {
+	eventually(t, "the hold of the interrupted upload is removed", func() bool {
 		_, err := os.Stat(r.file("copy.frozen"))
 		return os.IsNotExist(err)
 	})
@@ -251,7 +251,7 @@ type errReader struct{}
 
 func (errReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-func TestDeletingATenantEndsTheImageBeingSent(t *testing.T) {
+func TestDeletingATenantAbortsItsImageDownload(t *testing.T) {
 	r := start(t, Config{})
 	r.wantAdmin(201, "PUT", "tenants/acme", "")
 	r.query("acme", "create collection c (s text)")
@@ -280,7 +280,7 @@ func TestDeletingATenantEndsTheImageBeingSent(t *testing.T) {
 		}
 		deleted <- got
 	}()
-	eventually(t, "the delete turns requests away", func() bool {
+	eventually(t, "the delete refuses requests", func() bool {
 		one := r.tenants.Find([]byte("acme"))
 		if one == nil || !one.Enter() {
 			return true
@@ -290,9 +290,9 @@ func TestDeletingATenantEndsTheImageBeingSent(t *testing.T) {
 	})
 	var rest bytes.Buffer
 	if _, err := io.Copy(&rest, resp.Body); err == nil {
-		t.Error("the image came whole though its tenant was deleted")
+		t.Error("got the whole image, want an error: its tenant was deleted")
 	}
 	if got := <-deleted; got.status != 204 {
-		t.Errorf("the delete: %d %s", got.status, got.body)
+		t.Errorf("delete: got %d %s, want 204", got.status, got.body)
 	}
 }

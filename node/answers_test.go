@@ -14,7 +14,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// longAnswers are requests whose answers are counted, to a tenant that longRows has made.
+// longAnswers are requests whose answers are counted, for the tenant of longRows.
 var longAnswers = map[string]struct{ method, path, body string }{
 	"rows":              {"GET", "/t/x/c", ""},
 	"a statement":       {"POST", "/t/x/query", `{"query": "get c order n"}`},
@@ -24,7 +24,7 @@ var longAnswers = map[string]struct{ method, path, body string }{
 	"a seed":            {"GET", "/t/x/c/changes", ""},
 }
 
-// schemaFields is how many fields a collection has whose schema is a long answer.
+// schemaFields is the number of fields of a collection whose schema is a long answer.
 const schemaFields = 2000
 
 const (
@@ -32,7 +32,7 @@ const (
 	longRowText  = 100_000
 )
 
-// longRows makes a tenant whose rows take a megabyte.
+// longRows creates a tenant with a megabyte of rows.
 func (r *running) longRows() {
 	r.t.Helper()
 	r.fill("x", 0)
@@ -46,7 +46,7 @@ func (r *running) longRows() {
 	r.query("x", "create collection wide ("+strings.Join(fields, ", ")+")")
 }
 
-// long requests one of longAnswers and returns as the answer begins.
+// long sends one of longAnswers and returns once the answer begins.
 func (r *running) long(what string) *http.Response {
 	r.t.Helper()
 	c := longAnswers[what]
@@ -61,13 +61,13 @@ func (r *running) long(what string) *http.Response {
 	return resp
 }
 
-func TestAnAnswerIsCountedUntilItsClientHasIt(t *testing.T) {
+func TestAnAnswerIsCountedUntilItsClientHasReadIt(t *testing.T) {
 	for what := range longAnswers {
 		t.Run(what, func(t *testing.T) {
 			inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
 				r.longRows()
 				resp := r.long(what)
-				synctest.Wait() // the client takes no more than its buffer
+				synctest.Wait() // the client reads no more than its buffer
 				used, before := r.budget.answers.Used(), r.budget.tenants.Held()
 				length := int64(longRowCount * longRowText)
 				switch what {
@@ -77,16 +77,16 @@ func TestAnAnswerIsCountedUntilItsClientHasIt(t *testing.T) {
 					length = schemaFields * 50
 				}
 				if used < length || used > length+length/2+1<<17 || before < used {
-					t.Errorf("%d bytes are counted, %d in all, of an answer of about %d", used, before, length)
+					t.Errorf("got %d bytes counted for answers and %d in all, want about %d", used, before, length)
 				}
 				if what == "a seed" {
 					go io.Copy(io.Discard, resp.Body)
 				} else if body, err := io.ReadAll(resp.Body); err != nil || int64(len(body)) < length {
-					t.Errorf("an answer of %d bytes, %v", len(body), err)
+					t.Errorf("got an answer of %d bytes, %v, want at least %d", len(body), err, length)
 				}
 				synctest.Wait()
 				if used := r.budget.answers.Used(); used != 0 {
-					t.Errorf("%d bytes are counted once the client has the answer", used)
+					t.Errorf("got %d bytes counted after the client read the answer, want 0", used)
 				}
 				resp.Body.Close()
 			})
@@ -94,7 +94,7 @@ func TestAnAnswerIsCountedUntilItsClientHasIt(t *testing.T) {
 	}
 }
 
-func TestAClientThatLeavesGivesBackWhatItsAnswerTook(t *testing.T) {
+func TestADisconnectReturnsTheMemoryOfAnAnswer(t *testing.T) {
 	for what := range longAnswers {
 		inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
 			r.longRows()
@@ -103,24 +103,24 @@ func TestAClientThatLeavesGivesBackWhatItsAnswerTook(t *testing.T) {
 			r.client.CloseIdleConnections()
 			synctest.Wait()
 			if used := r.budget.answers.Used(); used != 0 {
-				t.Errorf("%s: %d bytes are counted after the client left", what, used)
+				t.Errorf("%s: got %d bytes counted after the disconnect, want 0", what, used)
 			}
 		})
 	}
 }
 
-func TestAHeadOfALiveQueryTakesNothing(t *testing.T) {
+func TestAHeadRequestForALiveQueryHoldsNoMemory(t *testing.T) {
 	inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
 		r.longRows()
 		r.want(200, "HEAD", "/t/x/c/changes", "")
 		synctest.Wait()
 		if used := r.budget.answers.Used(); used != 0 {
-			t.Errorf("%d bytes are counted", used)
+			t.Errorf("got %d bytes counted, want 0", used)
 		}
 	})
 }
 
-func TestAStatementWaitsForRoomAndIsThenRefused(t *testing.T) {
+func TestAStatementWaitsForMemoryAndIsRefusedAfterTheWait(t *testing.T) {
 	for what := range longAnswers {
 		t.Run(what, func(t *testing.T) {
 			inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
@@ -131,28 +131,28 @@ func TestAStatementWaitsForRoomAndIsThenRefused(t *testing.T) {
 				time.AfterFunc(3*time.Second, func() { answers.Give(answers.Max()) })
 				time.AfterFunc(time.Second, func() {
 					if got := r.want(200, "GET", "/t/x/c?n=eq.1&select=n", ""); got.body != `[{"n":1}]` || time.Since(began) != time.Second {
-						t.Errorf("a short answer meanwhile is %s after %v", got.body, time.Since(began))
+						t.Errorf("short answer during the wait: got %s after %v, want it at once", got.body, time.Since(began))
 					}
 				})
 				resp := r.long(what)
 				if resp.StatusCode != 200 || time.Since(began) != 3*time.Second {
-					t.Errorf("with room after three seconds: %d after %v", resp.StatusCode, time.Since(began))
+					t.Errorf("with memory after three seconds: got %d after %v, want 200 at that time", resp.StatusCode, time.Since(began))
 				}
 				resp.Body.Close()
 				r.client.CloseIdleConnections()
 				synctest.Wait()
 				if !answers.Take(answers.Max(), 0) {
-					t.Errorf("%d bytes are in use", answers.Used())
+					t.Errorf("got %d bytes in use, want 0", answers.Used())
 					return
 				}
 				began = time.Now()
 				resp = r.long(what)
 				body, _ := io.ReadAll(resp.Body)
 				if resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" || time.Since(began) != roomWait || !strings.Contains(string(body), "memory for statements and their answers") {
-					t.Errorf("without room: %d %s after %v", resp.StatusCode, body, time.Since(began))
+					t.Errorf("without memory: got %d %s after %v, want 503 at the end of the wait", resp.StatusCode, body, time.Since(began))
 				}
 				if used := answers.Used(); used != answers.Max() {
-					t.Errorf("%d bytes of %d are in use", used, answers.Max())
+					t.Errorf("got %d bytes in use, want %d", used, answers.Max())
 				}
 				answers.Give(answers.Max())
 			})
@@ -160,12 +160,12 @@ func TestAStatementWaitsForRoomAndIsThenRefused(t *testing.T) {
 	}
 }
 
-func TestAClaimWaitsForRoomWithinItsTime(t *testing.T) {
+func TestAClaimWaitsForMemoryNoLongerThanItsOwnWait(t *testing.T) {
 	for _, c := range []struct {
 		says   string
-		others bool // another takes the rows meanwhile
+		others bool // another write changes the rows during the wait
 		want   time.Duration
-	}{{"its rows are there still", false, 3 * time.Second}, {"they are gone", true, 4 * time.Second}} {
+	}{{"its rows still match", false, 3 * time.Second}, {"its rows no longer match", true, 4 * time.Second}} {
 		t.Run(c.says, func(t *testing.T) {
 			inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
 				r.longRows()
@@ -179,16 +179,16 @@ func TestAClaimWaitsForRoomWithinItsTime(t *testing.T) {
 				time.AfterFunc(3*time.Second, func() { answers.Give(answers.Max()) })
 				got := r.want(200, "POST", "/t/x/query", `{"query": "set c {n: 9} where n < 0 returning n, s"}`, "Fenec-Wait", "4s")
 				if took := time.Since(began); took != c.want || c.others != (got.body == "[]") {
-					t.Errorf("%d bytes after %v", len(got.body), took)
+					t.Errorf("got %d bytes after %v, want the answer after %v", len(got.body), took, c.want)
 				}
 			})
 		})
 	}
 }
 
-func TestAnAnswerPastAllTheMemoryThereIsIsRefusedClearly(t *testing.T) {
+func TestAnAnswerLargerThanTheMemoryForAnswersIsRefused(t *testing.T) {
 	if testing.Short() {
-		t.Skip("one client at a time moves hundreds of MiB, for a limit of bytes")
+		t.Skip("moves hundreds of MiB with one client, and nothing in it runs concurrently")
 	}
 	r := start(t, Config{MaxMemory: 256 << 20})
 	r.fill("x", 0)
@@ -200,11 +200,11 @@ func TestAnAnswerPastAllTheMemoryThereIsIsRefusedClearly(t *testing.T) {
 		t.Error(got.body)
 	}
 	if got := r.want(200, "GET", "/t/x/c?limit=8", ""); len(got.body) < 8*len(text) {
-		t.Errorf("%d bytes of an answer that fits alone", len(got.body))
+		t.Errorf("answer that fits alone: got %d bytes, want at least %d", len(got.body), 8*len(text))
 	}
 }
 
-func TestAPageOfChangesEndsWhereTheRoomDoes(t *testing.T) {
+func TestAPageOfChangesEndsWhenMemoryRunsOut(t *testing.T) {
 	inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
 		r.longRows()
 		all, last := r.changes("x", "since=0")
@@ -219,17 +219,17 @@ func TestAPageOfChangesEndsWhereTheRoomDoes(t *testing.T) {
 			got = append(got, lines...)
 		}
 		if strings.Join(got, "\n") != strings.Join(all, "\n") || pages < 3 {
-			t.Errorf("%d pages have %d changes, want %d", pages, len(got), len(all))
+			t.Errorf("got %d pages with %d changes, want at least 3 pages with %d changes", pages, len(got), len(all))
 		}
 		synctest.Wait()
 		if used := r.budget.answers.Used(); used != taken {
-			t.Errorf("%d bytes stay in use", used-taken)
+			t.Errorf("got %d bytes still in use, want 0", used-taken)
 		}
 		r.budget.answers.Give(taken)
 	})
 }
 
-// starved runs a test of a live query whose next event finds no room.
+// starved runs test with a live query whose next event waits for memory.
 func starved(t *testing.T, text string, test func(r *running, w *watching)) {
 	inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
 		r.fill("x", 1)
@@ -243,17 +243,17 @@ func starved(t *testing.T, text string, test func(r *running, w *watching)) {
 		w.stop()
 		synctest.Wait()
 		if used := answers.Used(); used != 0 {
-			t.Errorf("%d bytes stay in use", used)
+			t.Errorf("got %d bytes still in use, want 0", used)
 		}
 	})
 }
 
-func TestAStreamWithoutRoomIsAliveAndGoesOn(t *testing.T) {
+func TestAStreamThatWaitsForMemorySendsHeartbeatsAndContinues(t *testing.T) {
 	text := strings.Repeat("x", 3*longRowText)
 	starved(t, text, func(r *running, w *watching) {
 		for range 2 {
 			if e, err := w.read(); err != nil || e.name != "" {
-				t.Errorf("without room came %v, %v", e, err)
+				t.Errorf("without memory: got %v, %v, want a heartbeat", e, err)
 			}
 		}
 		r.budget.answers.Give(r.budget.answers.Max())
@@ -263,13 +263,13 @@ func TestAStreamWithoutRoomIsAliveAndGoesOn(t *testing.T) {
 	})
 }
 
-func TestAStreamThatWaitsForRoomEndsWithItsTenant(t *testing.T) {
+func TestAStreamThatWaitsForMemoryEndsWhenItsTenantIsDeleted(t *testing.T) {
 	starved(t, strings.Repeat("x", 3*longRowText), func(r *running, w *watching) {
 		began := time.Now()
 		go r.wantAdmin(204, "DELETE", "tenants/x", "")
 		w.expectEnd("tenant x is being moved or deleted, send the request again")
 		if took := time.Since(began); took > endGrace {
-			t.Errorf("it took %v", took)
+			t.Errorf("got the end after %v, want it within %v", took, endGrace)
 		}
 		r.budget.answers.Give(r.budget.answers.Max())
 	})
@@ -288,7 +288,7 @@ func TestAnEventOfManyRowsIsCountedOnce(t *testing.T) {
 		}
 		r.exec("x", "insert into c $1", doc.Raw(rows).Value())
 		if e := w.next(); e.name != "change" || len(e.Puts) != 12 {
-			t.Errorf("an event of 1.2 MB in 2 MiB of memory is %.200s", e)
+			t.Errorf("event of 1.2 MB with 2 MiB of memory: got %.200s, want a change of 12 rows", e)
 		}
 		w.stop()
 	})
@@ -304,9 +304,9 @@ func TestALongBatchIsAnsweredInOnePiece(t *testing.T) {
 	again := r.want(200, "POST", "/t/x/batch", lines, "Idempotency-Key", "k")
 	plain := r.want(200, "POST", "/t/x/batch", lines)
 	if first.body != want || again.body != want || plain.body != want {
-		t.Errorf("%d, %d and %d bytes, want %d", len(first.body), len(again.body), len(plain.body), len(want))
+		t.Errorf("got %d, %d and %d bytes, want the same %d bytes each time", len(first.body), len(again.body), len(plain.body), len(want))
 	}
 	if first.header.Get("Content-Length") != fmt.Sprint(len(want)) || first.header.Get("Fenec-Seq") != again.header.Get("Fenec-Seq") || again.header.Get("Idempotent-Replayed") != "true" {
-		t.Errorf("the heads are %v and %v", first.header, again.header)
+		t.Errorf("got headers %v and %v, want the length, one position and a replay", first.header, again.header)
 	}
 }

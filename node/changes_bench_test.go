@@ -15,8 +15,8 @@ import (
 	"fenec/internal/http1"
 )
 
-// BenchmarkChanges has one client put documents of 200 bytes and another read them again, in turns, and reports how
-// many times as fast they are read.
+// BenchmarkChanges alternates between putting documents of 200 bytes and reading their changes. It reports the time for
+// the puts divided by the time for the reads.
 func BenchmarkChanges(b *testing.B) {
 	const turn = 2000
 	r := start(b, Config{Sync: wal.Policy{Every: 250 * time.Millisecond}})
@@ -69,19 +69,18 @@ func BenchmarkChanges(b *testing.B) {
 	b.ReportMetric(float64(reading.Nanoseconds())/float64(lines), "ns/line")
 }
 
-func TestAPageOfChangesAllocatesLittle(t *testing.T) {
+func TestAPageOfChangesAllocatesAtMostThirtyTimes(t *testing.T) {
 	r := start(t, Config{Sync: wal.Policy{Always: true}})
 	r.fill("x", 300)
 	l := dial(t, r.url[len("http://"):], "/t/x/_changes?since=1")
 	l.ask(t)
-	const most = 30 // the blocks, and what finds the schema
+	const most = 30 // for the blocks and the lookup of the schema
 	if n := testing.AllocsPerRun(100, func() { l.ask(t) }); n > most {
-		t.Errorf("a page of 300 lines allocates %.1f times, at most %d are meant to", n, most)
+		t.Errorf("got %.1f allocations for a page of 300 lines, want at most %d", n, most)
 	}
 }
 
-// FuzzChangesQuery sends a query string and position headers as they come: the answer is one of those there are, and
-// never another tenant's fault.
+// FuzzChangesQuery parses any query string and any position header. Accepted values are within their limits.
 func FuzzChangesQuery(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"since=0&limit=2", "0", "replica"},
@@ -97,7 +96,7 @@ func FuzzChangesQuery(f *testing.F) {
 			for _, value := range []string{after, rest} {
 				p, err := readPosition(headersOf(name, value))
 				if err == nil && (p.wait < 0 || p.wait > edge.MaxWait || p.after > 1<<63-1) {
-					t.Errorf("%s: %q is read as %+v", name, value, p)
+					t.Errorf("%s: %q is parsed as %+v", name, value, p)
 				}
 			}
 		}
@@ -105,7 +104,7 @@ func FuzzChangesQuery(f *testing.F) {
 		for pair := range strings.SplitSeq(query, "&") {
 			key, value, _ := strings.Cut(pair, "=")
 			if _, err := q.read(key, []byte(value)); err == nil && (q.limit < 1 || q.limit > maxChanges || q.wait < 0 || q.wait > edge.MaxWait) {
-				t.Errorf("%q is read as %+v", pair, q)
+				t.Errorf("%q is parsed as %+v", pair, q)
 			}
 		}
 	})

@@ -13,6 +13,7 @@ import (
 
 const claimJob = `set jobs {state: "taken"} where state = "ready" and run_at <= now() order by priority desc, run_at limit 1 returning name`
 
+// jobs creates a tenant with a collection of jobs.
 func (r *running) jobs(tenant string) {
 	r.t.Helper()
 	r.wantAdmin(201, "PUT", "tenants/"+tenant, "")
@@ -21,7 +22,7 @@ func (r *running) jobs(tenant string) {
 
 func statement(text string) string { return fmt.Sprintf(`{"query": %q}`, text) }
 
-// claim sends a claim that will be held, and returns once it is in its queue after all those held before it.
+// claim sends a claim and returns once it is held, queued after the claims held before it.
 func (r *running) claim(path, body string, headers ...string) <-chan reply {
 	r.t.Helper()
 	want := r.claims.Load() + 1
@@ -30,7 +31,7 @@ func (r *running) claim(path, body string, headers ...string) <-chan reply {
 	return answer
 }
 
-// rest waits until so many claims are held, none of which tries.
+// rest waits until the node holds that many claims and runs none of them.
 func (r *running) rest(claims int64) {
 	r.t.Helper()
 	eventually(r.t, fmt.Sprintf("%d claims are held", claims), func() bool {
@@ -38,15 +39,17 @@ func (r *running) rest(claims int64) {
 	})
 }
 
+// wantAnswer checks the answer of a held request and returns it.
 func (r *running) wantAnswer(what string, from <-chan reply, status int, body string) reply {
 	r.t.Helper()
 	got := r.answered(from)
 	if got.status != status || got.body != body {
-		r.t.Errorf("%s is answered %d %s, want %d %s", what, got.status, got.body, status, body)
+		r.t.Errorf("%s: got %d %s, want %d %s", what, got.status, got.body, status, body)
 	}
 	return got
 }
 
+// put writes a job that is ready.
 func (r *running) put(tenant, name string, more ...string) {
 	r.t.Helper()
 	r.query(tenant, fmt.Sprintf(`put jobs {name: %q, state: "ready", run_at: now()%s}`, name, strings.Join(more, "")))
@@ -64,18 +67,18 @@ func TestAClaimIsHeldUntilItWrites(t *testing.T) {
 			r.put("x", "a")
 			got := r.wantAnswer("the claim", claim, 200, `[{"name":"a"}]`)
 			if got.header.Get("Fenec-Seq") != "5" || got.header.Get("Fenec-History") == "" {
-				t.Errorf("a claim is a write, and its head is %v", got.header)
+				t.Errorf("claim: got headers %v, want position 5 and a history", got.header)
 			}
 			r.put("x", "b")
 			if got := r.want(200, "POST", "/t/x/query", statement(claimJob), "Fenec-Wait", "30000"); got.body != `[{"name":"b"}]` {
-				t.Errorf("a claim that finds a job at once is answered %s", got.body)
+				t.Errorf("claim of a ready job: got %s, want job b", got.body)
 			}
 			r.rest(0)
 		})
 	}
 }
 
-func TestAClaimThatFindsNothingAnswersSo(t *testing.T) {
+func TestAClaimThatMatchesNothingEndsWithAnEmptyAnswer(t *testing.T) {
 	r := start(t, Config{})
 	r.jobs("x")
 	for _, tc := range []struct {
@@ -92,13 +95,13 @@ func TestAClaimThatFindsNothingAnswersSo(t *testing.T) {
 	} {
 		for _, wait := range []string{"0", "1", "20ms"} {
 			if got := r.do(tc.method, tc.path, tc.body, "Fenec-Wait", wait); got.status != tc.status || got.body != tc.want {
-				t.Errorf("%s %s %s for %s: got %d %s", tc.method, tc.path, tc.body, wait, got.status, got.body)
+				t.Errorf("%s %s %s for %s: got %d %s, want %d %s", tc.method, tc.path, tc.body, wait, got.status, got.body, tc.status, tc.want)
 			}
 		}
 	}
 }
 
-func TestClaimsThatCannotBeHeld(t *testing.T) {
+func TestStatementsThatCannotWaitAreRefused(t *testing.T) {
 	r := start(t, Config{})
 	r.jobs("x")
 	r.query("x", "create collection c (n int, at timestamp)")
@@ -134,11 +137,11 @@ func TestClaimsThatCannotBeHeld(t *testing.T) {
 	r.want(200, "POST", "/t/x/query", statement(`get jobs`), "Fenec-Wait", "1000") // a read has nothing to wait for
 	r.rest(0)
 	if got := r.query("x", "get jobs count"); got != `[{"count":0}]` {
-		t.Errorf("a refused claim wrote: %s", got)
+		t.Errorf("jobs after refused claims: got %s, want none", got)
 	}
 }
 
-func TestEveryKindOfClaimWakes(t *testing.T) {
+func TestEachKindOfClaimIsWokenByAWrite(t *testing.T) {
 	r := start(t, Config{})
 	r.jobs("x")
 	r.query("x", "create collection open (queue text)")
@@ -170,7 +173,7 @@ func TestEveryKindOfClaimWakes(t *testing.T) {
 	r.put("x", "g")
 	claim = r.claim("/t/x/query", statement(`set jobs {state: "alone"} where state = "ready" require 1`))
 	r.query("x", `del jobs where name = "f"`)
-	r.wantAnswer("a claim of exactly one, as another goes", claim, 200, `{"affected":1}`)
+	r.wantAnswer("a claim of exactly one, after a delete", claim, 200, `{"affected":1}`)
 
 	claim = r.claim("/t/x/query", statement(`set jobs {state: "opened"} where name in (get open select queue)`))
 	r.query("x", `put open {queue: "one"}`)
@@ -178,20 +181,20 @@ func TestEveryKindOfClaimWakes(t *testing.T) {
 
 	claim = r.claim("/t/x/query", statement(`set jobs {name: "free"} where priority is null and state = "opened" and name = "zero"`))
 	r.query("x", `set jobs {name: "zero"} where name = "one"`)
-	r.wantAnswer("a claim on what a set makes", claim, 200, `{"affected":1}`)
+	r.wantAnswer("a claim on a row that a set changes", claim, 200, `{"affected":1}`)
 	claim = r.claim("/t/x/query", statement(claimJob))
 	r.query("x", "drop collection jobs")
 	if got := r.answered(claim); got.status != 404 {
-		t.Errorf("as its collection is dropped a claim is answered %d %s", got.status, got.body)
+		t.Errorf("claim on a dropped collection: got %d %s, want 404", got.status, got.body)
 	}
 }
 
-func TestALineIsServedInOrder(t *testing.T) {
+func TestClaimsAreServedInOrder(t *testing.T) {
 	r := start(t, Config{})
 	r.jobs("x")
 	var line []<-chan reply
 	for i := range 8 {
-		// What they write and how many differs; what they wait for does not.
+		// The claims write different values and wait for the same rows.
 		line = append(line, r.claim("/t/x/query", statement(strings.Replace(claimJob, "taken", fmt.Sprint("by ", i), 1))))
 	}
 	for i := range 4 {
@@ -205,7 +208,7 @@ func TestALineIsServedInOrder(t *testing.T) {
 	}
 }
 
-func TestAClientThatLeavesHandsItsTurnOn(t *testing.T) {
+func TestAClaimOfADisconnectedClientPassesItsTurnOn(t *testing.T) {
 	r := start(t, Config{})
 	r.jobs("x")
 	for i := range 60 {
@@ -235,18 +238,18 @@ func TestAClientThatLeavesHandsItsTurnOn(t *testing.T) {
 			<-put
 		}
 		<-gone
-		// The job is the first one's, which may have left with it, or the second one's.
+		// Either the first claim took the job before its client disconnected, or the second one did.
 		eventually(t, "the job is taken", func() bool { return r.query("x", `get jobs where state = "ready" count`) == `[{"count":0}]` })
 		r.put("x", "b")
 		if got := r.answered(second); got.status != 200 || got.body == "[]" {
-			t.Fatalf("the second in the line is answered %d %s", got.status, got.body)
+			t.Fatalf("second claim: got %d %s, want 200 and a job", got.status, got.body)
 		}
 		r.query("x", "del jobs")
 		r.rest(0)
 	}
 }
 
-func TestARowThatComesDueWakesAClaim(t *testing.T) {
+func TestARowThatBecomesDueWakesAClaim(t *testing.T) {
 	clock := newClock()
 	r := start(t, Config{Clock: clock.Now})
 	r.jobs("x")
@@ -272,7 +275,7 @@ func TestARowThatComesDueWakesAClaim(t *testing.T) {
 	advance(time.Second)
 	r.wantAnswer("the last one", next, 200, `[{"name":"old"}]`)
 
-	// A lease that runs out, without an index and inside an or.
+	// A lease expires. Its field has no index, and the condition is inside an or.
 	r.query("x", "create collection leases (state text, until timestamp)")
 	r.query("x", `put leases {state: "leased", until: now() + 5000}`)
 	claim = r.claim("/t/x/query", statement(`set leases {until: now() + 5000} where state = "ready" or (state = "leased" and until < now() - 1000) returning state`))
@@ -281,7 +284,7 @@ func TestARowThatComesDueWakesAClaim(t *testing.T) {
 	advance(time.Millisecond)
 	r.wantAnswer("the lease", claim, 200, `[{"state":"leased"}]`)
 
-	// A row that is over makes a requirement met.
+	// An expired row satisfies a requirement.
 	r.query("x", "create collection seats (n int, until timestamp @ttl(1s))")
 	r.query("x", `put seats [{n: 1, until: now() + 1000}, {n: 2, until: now() + 2000}]`)
 	claim = r.claim("/t/x/query", statement(`set seats {n: 3} require 1`))
@@ -291,7 +294,7 @@ func TestARowThatComesDueWakesAClaim(t *testing.T) {
 	r.wantAnswer("the seat", claim, 200, `{"affected":1}`)
 }
 
-func TestClaimsThroughAFreeze(t *testing.T) {
+func TestClaimsWaitThroughAFreeze(t *testing.T) {
 	clock := newClock()
 	r := start(t, Config{Clock: clock.Now})
 	r.jobs("x")
@@ -299,7 +302,7 @@ func TestClaimsThroughAFreeze(t *testing.T) {
 	r.wantAdmin(200, "POST", "tenants/x/freeze", "")
 	late := r.claim("/t/x/query", statement(claimJob))
 	if got := r.want(200, "POST", "/t/x/query", statement(claimJob), "Fenec-Wait", "10"); got.body != "[]" {
-		t.Errorf("at its end, in a freeze, a claim is answered %s", got.body)
+		t.Errorf("claim that times out during a freeze: got %s, want []", got.body)
 	}
 	r.want(503, "POST", "/t/x/query", statement(`put jobs {name: "a"}`))
 	r.wantAdmin(200, "POST", "tenants/x/thaw", "")
@@ -317,7 +320,7 @@ func TestClaimsThroughAFreeze(t *testing.T) {
 	r.wantAnswer("the second claim", late, 200, `[{"name":"b"}]`)
 }
 
-func TestClaimsEnd(t *testing.T) {
+func TestClaimsEndOnDeleteAndShutdown(t *testing.T) {
 	r := start(t, Config{})
 	r.jobs("x")
 	r.jobs("y")
@@ -326,15 +329,15 @@ func TestClaimsEnd(t *testing.T) {
 	r.wantAdmin(204, "DELETE", "tenants/x", "")
 	for what, held := range map[string]<-chan reply{"a claim": claim, "a batch": batch} {
 		if got := r.answered(held); got.status != 503 || got.header.Get("Retry-After") != "1" {
-			t.Errorf("%s of a tenant that is deleted: %d %s %v", what, got.status, got.body, got.header)
+			t.Errorf("%s of a deleted tenant: got %d %s %v, want 503 and Retry-After", what, got.status, got.body, got.header)
 		}
 	}
 	r.rest(0)
 	claim = r.claim("/t/y/query", statement(claimJob))
 	two := r.claim("/t/y/query", statement(`del jobs require 1`))
 	r.stop()
-	r.wantAnswer("as the node stops, a claim", claim, 200, "[]")
-	r.wantAnswer("and one that requires", two, 412, `{"error":"1 row required, 0 found line 1 column 18"}`)
+	r.wantAnswer("a claim on shutdown", claim, 200, "[]")
+	r.wantAnswer("a claim with require on shutdown", two, 412, `{"error":"1 row required, 0 found line 1 column 18"}`)
 }
 
 func TestAClaimUnderAKeyRunsOnce(t *testing.T) {
@@ -346,41 +349,41 @@ func TestAClaimUnderAKeyRunsOnce(t *testing.T) {
 	r.put("x", "b")
 	again := r.want(200, "POST", "/t/x/query", statement(claimJob), "Idempotency-Key", "k", "Fenec-Wait", "30000")
 	if again.body != `[{"name":"a"}]` || again.header.Get("Idempotent-Replayed") != "true" {
-		t.Errorf("sent again it is answered %s %v", again.body, again.header)
+		t.Errorf("replay: got %s %v, want job a", again.body, again.header)
 	}
 	if got := r.want(200, "POST", "/t/x/query", statement(claimJob)); got.body != `[{"name":"b"}]` {
-		t.Errorf("the second job is %s", got.body)
+		t.Errorf("second job: got %s, want b", got.body)
 	}
 	line := r.claim("/t/x/query", statement(claimJob))
-	again = r.want(200, "POST", "/t/x/query", statement(claimJob), "Idempotency-Key", "k", "Fenec-Wait", "30000") // with no claim before it
+	again = r.want(200, "POST", "/t/x/query", statement(claimJob), "Idempotency-Key", "k", "Fenec-Wait", "30000") // a replay does not queue
 	if again.body != `[{"name":"a"}]` {
-		t.Errorf("beside a line it is answered %s", again.body)
+		t.Errorf("replay while a claim waits: got %s, want job a", again.body)
 	}
 	first := r.claim("/t/x/batch", statement(claimJob), "Idempotency-Key", "two")
 	second := r.claim("/t/x/batch", statement(claimJob), "Idempotency-Key", "two")
 	for range 2 {
 		r.put("x", "c")
 	}
-	r.wantAnswer("the line", line, 200, `[{"name":"c"}]`)
+	r.wantAnswer("the waiting claim", line, 200, `[{"name":"c"}]`)
 	r.wantAnswer("a batch under a key", first, 200, `{"ok":1,"results":[{"rows":[{"name":"c"}]}]}`)
-	r.wantAnswer("the same once more", second, 200, `{"ok":1,"results":[{"rows":[{"name":"c"}]}]}`)
+	r.wantAnswer("the same batch again", second, 200, `{"ok":1,"results":[{"rows":[{"name":"c"}]}]}`)
 	r.want(200, "POST", "/t/x/query", statement(claimJob), "Idempotency-Key", "none", "Fenec-Wait", "5")
 	r.put("x", "d")
 	if got := r.want(200, "POST", "/t/x/query", statement(claimJob), "Idempotency-Key", "none", "Fenec-Wait", "5"); got.body != "[]" {
-		t.Errorf("an answer that there was nothing is kept too, got %s", got.body)
+		t.Errorf("replay of an empty answer: got %s, want []", got.body)
 	}
 }
 
-func TestClaimsAreBounded(t *testing.T) {
+func TestTheNumberOfHeldClaimsIsLimited(t *testing.T) {
 	r := start(t, Config{})
 	r.jobs("x")
 	r.maxClaims = 2
 	one, two := r.claim("/t/x/query", statement(claimJob)), r.claim("/t/x/query", statement(claimJob))
 	if got := r.want(503, "POST", "/t/x/query", statement(claimJob), "Fenec-Wait", "1000"); got.header.Get("Retry-After") != "1" {
-		t.Errorf("past the bound: %v %s", got.header, got.body)
+		t.Errorf("above the limit: got %v %s, want Retry-After", got.header, got.body)
 	}
 	if got := r.want(200, "GET", "/_metrics", "", "Authorization", "Bearer "+adminToken); !strings.Contains(got.body, "fenec_claims_held 2\n") || !strings.Contains(got.body, "fenec_claims_held_max 2\n") {
-		t.Errorf("the metrics are %s", got.body)
+		t.Errorf("got metrics %s, want 2 claims of at most 2", got.body)
 	}
 	r.put("x", "a")
 	r.put("x", "b")
@@ -389,8 +392,8 @@ func TestClaimsAreBounded(t *testing.T) {
 	r.rest(0)
 }
 
-// A claim under a key that cannot be used is refused like any other write.
-func TestAClaimUnderAKeyOfAnotherRequestIsRefused(t *testing.T) {
+// TestAClaimUnderATakenOrInvalidKeyIsRefused sends claims under the key of another request and under an invalid one.
+func TestAClaimUnderATakenOrInvalidKeyIsRefused(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("x", 1)
 	for path, line := range map[string]string{"query": `{"query": "set c {n: %d}"}`, "batch": `{"query": "set c {n: %d}"}`} {

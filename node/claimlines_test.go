@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestClaimsOverOneFilterDoNotQueueBehindEachOther holds a claim that wants what does not come, and behind it one that is
-// served by the first job.
-func TestClaimsOverOneFilterDoNotQueueBehindEachOther(t *testing.T) {
+// TestClaimsOverOneFilterDoNotBlockEachOther holds a claim that one job does not satisfy, and after it a claim
+// that it does satisfy.
+func TestClaimsOverOneFilterDoNotBlockEachOther(t *testing.T) {
 	const set = `set jobs {state: "taken"} where state = "ready" `
 	type request struct{ method, path, body string }
 	query := func(text, params string) request {
@@ -22,10 +22,10 @@ func TestClaimsOverOneFilterDoNotQueueBehindEachOther(t *testing.T) {
 		{"of two, and of one", query(set+"require 2", ""), query(set+"require 1", ""), `{"affected":1}`},
 		{"of two, and at most one", query(set+"limit 2 require 2", ""), query(set+"limit 1", ""), `{"affected":1}`},
 		{"of a parameter, and of another", query(set+"limit $1 require $2", "3, 3"), query(set+"limit $1 require $2", "3, 1"), `{"affected":1}`},
-		{"of none, and of all there are", query(set+"limit 0", ""), request{"PATCH", "/jobs?state=ready", `{"state": "taken"}`}, `{"updated":1}`},
+		{"of none, and of all", query(set+"limit 0", ""), request{"PATCH", "/jobs?state=ready", `{"state": "taken"}`}, `{"updated":1}`},
 		{"of two, and those of a DELETE", query(`del jobs where state = "ready" require 2`, ""), request{"DELETE", "/jobs?state=ready", ""}, `{"deleted":1}`},
 		{
-			"in a batch with what is not met, and in one without",
+			"in a batch with an unmet requirement, and in one without",
 			request{"POST", "/batch", statement(set+"limit 1") + "\n" + statement(`set seats {n: 1} require 1`)},
 			request{"POST", "/batch", statement(set+"limit 1") + "\n" + statement(`get seats count`)},
 			`{"ok":2,"results":[{"affected":1},{"rows":[{"count":0}]}]}`,
@@ -52,7 +52,7 @@ func TestClaimsOverOneFilterDoNotQueueBehindEachOther(t *testing.T) {
 	}
 }
 
-func TestAClaimThatComesToWhatIsThereTakesItBesideOneThatWaits(t *testing.T) {
+func TestAClaimTakesAReadyRowWhileAnotherClaimWaits(t *testing.T) {
 	r := start(t, Config{})
 	r.jobs("x")
 	const pair = `set jobs {state: "pair"} where state = "ready" require 2`
@@ -61,14 +61,14 @@ func TestAClaimThatComesToWhatIsThereTakesItBesideOneThatWaits(t *testing.T) {
 	r.rest(1)
 	got := r.want(200, "POST", "/t/x/query", statement(`set jobs {state: "one"} where state = "ready" require 1`), "Fenec-Wait", "30000")
 	if got.body != `{"affected":1}` {
-		t.Errorf("a claim of what is there is answered %s", got.body)
+		t.Errorf("claim of a ready row: got %s, want 1 affected", got.body)
 	}
 	r.put("x", "b")
 	r.put("x", "c")
 	r.wantAnswer("a claim of two", waits, 200, `{"affected":2}`)
 }
 
-func TestJobsForLaterWakeAClaimOfExactlySoMany(t *testing.T) {
+func TestScheduledJobsWakeAClaimOnceEnoughAreDue(t *testing.T) {
 	clock := newClock()
 	r := start(t, Config{Clock: clock.Now})
 	r.jobs("x")

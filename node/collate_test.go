@@ -16,7 +16,7 @@ func TestRESTOrdersByCollations(t *testing.T) {
 		"order=city.und&limit=2&select=city":                `[{"city":"ça"},{"city":"cz"}]`,
 		"order=meta.s.und.asc&meta.s=not.is.null&select=id": `[{"id":3},{"id":2},{"id":1}]`,
 		"name=gte.Ann&name=lt.anna&select=name&order=name":  `[{"name":"Ann"},{"name":"Ånn"}]`,
-		// A pattern takes no notice of case and of the field's collation.
+		// A pattern ignores case and the field's collation.
 		"name=like.A*&select=name":                                   `[{"name":"anna"},{"name":"Ann"},{"name":"ANNA"}]`,
 		"name=not.like.A*&select=name":                               `[{"name":"Ånn"},{"name":"Zoë"}]`,
 		"name=like.Zo*&count":                                        `{"count":1}`,
