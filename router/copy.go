@@ -45,11 +45,11 @@ func (rt *Router) copyAt(node, tenant string) copyOn {
 
 // isLeftover reports whether a copy is the leftover l: it carries the token of the move that superseded or made it, or was
 // never written to, or is of the lineage of a tenant that was deleted. A frozen copy is not enough: an operator may have frozen
-// it. Of a replica that has never reached its primary the lineage may not be known.
+// it. A replica that has never reached its primary has a lineage of its own.
 func isLeftover(l directory.Leftover, s copyState) bool {
 	switch {
 	case l.Kind == directory.Dead:
-		return s.exists && l.Token != "" && (s.place.Lineage == l.Token || s.replica() && s.place.Lineage == "")
+		return s.exists && l.Token != "" && (s.place.Lineage == l.Token || s.replica() && s.Seq == 0)
 	case l.Kind != directory.Copied:
 		return false
 	case l.Token == "":

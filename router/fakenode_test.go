@@ -282,7 +282,7 @@ func (n *fakeNode) tenantAdmin(w http.ResponseWriter, r *http.Request, what, nam
 	case "POST follow":
 		changes = n.obey(w, name, t, o)
 	case "POST promote":
-		changes = t.promoteCopy(w)
+		t.promoteCopy(w)
 	case "GET position":
 		t.sayPosition(w)
 	case "GET forked":

@@ -129,25 +129,24 @@ func (n *fakeNode) obey(w http.ResponseWriter, name string, t *fakeTenant, o ord
 	t.frozen, t.held, t.token = false, false, ""
 	t.replica = &follow{from: o.From, diverged: was == nil || was.diverged}
 	if len(t.Values) == 0 {
-		t.lineage = o.Lineage
+		t.lineage = newLineage() // until it has reached its primary
 	}
 	json.NewEncoder(w).Encode(map[string]any{"following": true, "from": o.From, "connected": o.there != nil})
 	return true
 }
 
-// promoteCopy is POST .../promote. It reports whether it changed the copy.
-func (t *fakeTenant) promoteCopy(w http.ResponseWriter) bool {
+// promoteCopy is POST .../promote.
+func (t *fakeTenant) promoteCopy(w http.ResponseWriter) {
 	done := t.replica != nil
 	if done && !t.replica.caughtUp {
 		refuseWith(w, 409, "the copy has never caught up")
-		return false
+		return
 	}
 	if done {
 		t.replica = nil
 		t.term++
 	}
 	json.NewEncoder(w).Encode(map[string]any{"promoted": done, "seq": len(t.Values), "history": t.history(), "lineage": t.lineage})
-	return done
 }
 
 func (t *fakeTenant) history() string { return fmt.Sprintf("%d-%s", t.term, t.lineage) }

@@ -62,23 +62,25 @@ func lineageIn(body []byte) string {
 	return said.Lineage
 }
 
-// refusals are the answers of a node to a request that is decided on a state: a refusal is final if the state's revision has
-// not ended, and else the request is decided again.
+// refusals counts the refusals of a change of a copy's role. A refusal may be of the revision, or of the change itself, for which
+// the node ends the revision too: so one refusal has the change decided again, and two are final.
 type refusals struct {
-	revision string
-	err      error
+	count int
+	err   error
 }
 
-// final returns why the node refused the request that was decided on the revision of s, nil if it did not.
-func (r *refusals) final(s copyState) error {
-	if r.err != nil && r.revision == s.revision {
-		return r.err
+// final returns why the node refuses the change, nil if it has not done so twice.
+func (r *refusals) final() error {
+	if r.count < 2 {
+		return nil
 	}
-	return nil
+	return r.err
 }
 
-func (r *refusals) note(s copyState, err error) error {
-	r.revision, r.err = s.revision, err
+func (r *refusals) note(err error) error {
+	if r.err = err; err != nil {
+		r.count++
+	}
 	return err
 }
 
@@ -90,7 +92,7 @@ func (c copyOn) follow(ctx context.Context, url, lineage string, allowed func(s 
 	var refused refusals
 	made := false
 	_, err := c.until(ctx, func(s copyState) (func() error, error) {
-		switch err := refused.final(s); {
+		switch err := refused.final(); {
 		case err != nil:
 			return nil, err
 		case s.exists && s.follows(url) && (made || s.place.Lineage == lineage), made && s.replica():
@@ -103,7 +105,7 @@ func (c copyOn) follow(ctx context.Context, url, lineage string, allowed func(s 
 			body := map[string]string{"from": url, "lineage": lineage}
 			err := c.change(ctx, s, "POST", "/follow", body, 200)
 			made = err == nil
-			return refused.note(s, err)
+			return refused.note(err)
 		}, nil
 	})
 	return err
@@ -115,20 +117,20 @@ func (c copyOn) promote(ctx context.Context, lineage string) error {
 	c = c.withRole()
 	var refused refusals
 	_, err := c.until(ctx, func(s copyState) (func() error, error) {
-		switch err := refused.final(s); {
+		switch err := refused.final(); {
 		case err != nil:
 			return nil, err
 		case !s.exists:
 			return nil, c.errMissing()
 		case s.unreadable:
 			return nil, c.api.fails(500, "cannot open the file of tenant "+c.tenant)
-		case s.place.Lineage != lineage:
+		case s.place.Lineage != lineage && !(s.replica() && s.Seq == 0): // which has not reached its primary yet
 			return nil, &refusal{409, fmt.Sprintf("node %s holds another tenant of the name %s", c.api.name, c.tenant)}
 		case !s.replica():
 			return nil, nil
 		}
 		return func() error {
-			return refused.note(s, c.change(ctx, s, "POST", "/promote", map[string]string{}, 200))
+			return refused.note(c.change(ctx, s, "POST", "/promote", map[string]string{}, 200))
 		}, nil
 	})
 	return err
