@@ -192,6 +192,10 @@ func (n *fakeNode) admin(w http.ResponseWriter, r *http.Request, path string) {
 	if len(parts) > 2 {
 		what += " " + parts[2]
 	}
+	if path == "open" {
+		n.sayOpen(w)
+		return
+	}
 	if path == "tenants" {
 		names := n.names()
 		list := make([]string, 0, len(names))

@@ -214,3 +214,20 @@ func (n *fakeNode) keep(w http.ResponseWriter, r *http.Request, name, value stri
 	}
 	return false
 }
+
+// sayOpen is GET /_admin/open: everything is open.
+func (n *fakeNode) sayOpen(w http.ResponseWriter) {
+	list := []map[string]any{}
+	for name := range n.names() {
+		c := n.copyOf(name)
+		one := map[string]any{"name": name, "role": "primary", "seq": len(c.Values)}
+		if c.replica != nil {
+			one["role"] = "replica"
+			if from := nodeAt(c.replica.from); from != nil {
+				one["behind"] = len(from.copyOf(name).Values) - len(c.Values)
+			}
+		}
+		list = append(list, one)
+	}
+	json.NewEncoder(w).Encode(list)
+}

@@ -79,6 +79,30 @@ func (a nodeAPI) tenants(ctx context.Context) (names []string, err error) {
 	return names, a.ask(ctx, "GET", "/_admin/tenants", "", nil, &names, 200)
 }
 
+// openTenant is an open tenant of a node.
+type openTenant struct {
+	Name   string  `json:"name"`
+	Role   string  `json:"role"`
+	Seq    uint64  `json:"seq"`
+	Behind *uint64 `json:"behind"` // of a replica: changes on the primary's disk that it lacks, nil if that is not known
+}
+
+// open returns the node's open tenants by name. Its replicas are open.
+func (a nodeAPI) open(ctx context.Context) (map[string]openTenant, error) {
+	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
+	defer cancel()
+	a.most = maxTenantList
+	var list []openTenant
+	if err := a.ask(ctx, "GET", "/_admin/open", "", nil, &list, 200); err != nil {
+		return nil, err
+	}
+	tenants := make(map[string]openTenant, len(list))
+	for _, t := range list {
+		tenants[t.Name] = t
+	}
+	return tenants, nil
+}
+
 // reply is a node's answer.
 type reply struct {
 	status   int

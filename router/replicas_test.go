@@ -232,3 +232,26 @@ func TestADeleteRemovesTheReplicaToo(t *testing.T) {
 		t.Errorf("the new tenant holds %s", got)
 	}
 }
+
+func TestTheStatusShowsHowFarCopiesAre(t *testing.T) {
+	rt, nodes := cluster(t, Config{}, 3)
+	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
+	rt.must("PUT", "/_shard/tenants/beta", `{"node":"n3"}`, 201)
+	rt.must("POST", "/_shard/replicas", "", 200) // acme on n2
+	rt.must("POST", "/t/acme/c", "first", 200)
+	nodes[1].deaf.Store(true)
+	rt.must("POST", "/t/acme/c", "second", 200)
+	if on := placements(rt)["acme"]; on != "n1 n2" {
+		t.Fatalf("acme is on %s", on)
+	}
+	nodes[2].kill()
+	got := rt.must("GET", "/_shard/status", "", 200)
+	for _, part := range []string{
+		`{"nodes":[{"name":"n1",`, `{"tenant":"acme","node":"n1","replica":"n2","state":"active","seq":2,"behind":1}`,
+		`{"tenant":"beta","node":"n3",`, `"state":"active","seq":null,"behind":null}`,
+	} {
+		if !strings.Contains(got, part) {
+			t.Errorf("%s lacks %s", got, part)
+		}
+	}
+}

@@ -19,6 +19,8 @@ func (rt *Router) shard(r *http1.Request, path [][]byte) http1.Answer {
 		return byMethod(r, methods{"GET": rt.listNodes})
 	case len(path) == 1 && string(path[0]) == "tenants":
 		return byMethod(r, methods{"GET": rt.listTenants})
+	case len(path) == 1 && string(path[0]) == "status":
+		return byMethod(r, methods{"GET": rt.status})
 	case len(path) == 1 && string(path[0]) == "replicas":
 		return byMethod(r, methods{"POST": func() http1.Answer { return rt.postReplicas(r) }})
 	case len(path) >= 2 && string(path[0]) == "nodes":
@@ -127,7 +129,9 @@ type shownNode struct {
 	DiskBytes *int64 `json:"disk_bytes"`
 }
 
-func (rt *Router) listNodes() http1.Answer {
+func (rt *Router) listNodes() http1.Answer { return jsonAnswer(200, rt.shownNodes()) }
+
+func (rt *Router) shownNodes() []shownNode {
 	nodes, counts := rt.dir.Nodes(), map[*node]int{}
 	rt.dir.Each(func(t *directory.Tenant, n *node) {
 		if t.Routed() {
@@ -146,7 +150,7 @@ func (rt *Router) listNodes() http1.Answer {
 			list[i].DiskBytes = &stats[i].DiskBytes
 		}
 	}
-	return jsonAnswer(200, list)
+	return list
 }
 
 // askStats asks the nodes for their statistics concurrently. It returns nil for a node that does not answer.

@@ -3,6 +3,7 @@ package router
 import (
 	"sync"
 
+	"fenec/internal/http1"
 	"fenec/router/directory"
 )
 
@@ -14,6 +15,53 @@ type standing struct {
 	State    string    `json:"state"`
 	Position *position `json:"position"` // nil if the node does not answer
 	Copy     *position `json:"copy"`     // of the replica
+}
+
+// statusOfTenant is a tenant in the status of the cluster.
+type statusOfTenant struct {
+	Tenant  string  `json:"tenant"`
+	Node    string  `json:"node"`
+	Replica string  `json:"replica,omitzero"`
+	State   string  `json:"state"`
+	Seq     *uint64 `json:"seq"`    // nil if the node does not answer or has not opened the tenant
+	Behind  *uint64 `json:"behind"` // changes that the replica lacks, nil if that is not known
+}
+
+// status answers with the nodes and with where each tenant's copies are, as far as their nodes report it. Each node is asked
+// once, and opens no tenant for it.
+func (rt *Router) status() http1.Answer {
+	open := map[string]map[string]openTenant{}
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	for _, n := range rt.dir.Nodes() {
+		asked.Go(func() {
+			tenants, err := n.api().open(rt.ctx)
+			if err != nil {
+				rt.log.Warn().Str("node", n.name).Err(err).Msg("a node does not report its open tenants")
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			open[n.name] = tenants
+		})
+	}
+	said := struct {
+		Nodes   []shownNode      `json:"nodes"`
+		Tenants []statusOfTenant `json:"tenants"`
+	}{rt.shownNodes(), []statusOfTenant{}}
+	asked.Wait()
+	rt.dir.Each(func(t *directory.Tenant, _ *node) {
+		if !t.Routed() {
+			return
+		}
+		one := statusOfTenant{Tenant: t.Name, Node: t.Node, Replica: t.Replica, State: show(t).State}
+		if there, ok := open[t.Node][t.Name]; ok {
+			one.Seq = &there.Seq
+		}
+		one.Behind = open[t.Replica][t.Name].Behind
+		said.Tenants = append(said.Tenants, one)
+	})
+	sortBy(said.Tenants, func(t statusOfTenant) string { return t.Tenant })
+	return jsonAnswer(200, said)
 }
 
 // foresee returns what a failover would do, and where the copies are now. It changes nothing.
