@@ -9,8 +9,8 @@ import (
 
 const swapNames = "alter collection c rename field n to tmp; alter collection c rename field m to n; alter collection c rename field tmp to m"
 
-// Each case alters the collection c (n int, m int, s text, j json) with the rows {1, 10, "a", {"k": 1}} and
-// {2, 20, "b", {"k": 2}}, which stands at change 3.
+// alterCases alter the collection c (n int, m int, s text, j json), which holds the rows {1, 10, "a", {"k": 1}} and
+// {2, 20, "b", {"k": 2}}. The last change before is 3.
 var alterCases = []struct {
 	says   string
 	shape  string // the query string of the live query
@@ -21,7 +21,7 @@ var alterCases = []struct {
 	{"two fields swap names under a select", "select=n", swapNames, `seed 6 [{"id":1,"n":10} {"id":2,"n":20}]`},
 	{"two fields swap names under a where", "where=(n%2B0)%3E5&select=id", swapNames, `seed 6 [{"id":1} {"id":2}]`},
 	{
-		"two fields swap names where all fields are shown", "n=10", swapNames,
+		"two fields swap names and all fields are selected", "n=10", swapNames,
 		`seed 6 [{"id":1,"m":1,"n":10,"s":"a","j":{"k":1}}]`,
 	},
 	{
@@ -45,19 +45,19 @@ var alterCases = []struct {
 		"alter collection c drop field s; alter collection c rename field m to s", `seed 5 [{"id":1,"s":10} {"id":2,"s":20}]`,
 	},
 	{
-		"a field is added where all fields are shown", "n=1", "alter collection c add field t text collate tr",
+		"a field is added and all fields are selected", "n=1", "alter collection c add field t text collate tr",
 		`seed 4 [{"id":1,"n":1,"m":10,"s":"a","j":{"k":1},"t":null}]`,
 	},
 	{
-		"a field is dropped where all fields are shown", "n=1&select=*", "alter collection c drop field s",
+		"a field is dropped and all fields are selected", "n=1&select=*", "alter collection c drop field s",
 		`seed 4 [{"id":1,"n":1,"m":10,"j":{"k":1}}]`,
 	},
 	{
-		"a field is renamed where all fields are shown", "n=1", "alter collection c rename field s to text",
+		"a field is renamed and all fields are selected", "n=1", "alter collection c rename field s to text",
 		`seed 4 [{"id":1,"n":1,"m":10,"text":"a","j":{"k":1}}]`,
 	},
 	{
-		"a row is written before and one behind the swap", "n=gt.15&select=id",
+		"rows are written before and after the swap", "n=gt.15&select=id",
 		"put c {n: 16}; " + swapNames + "; put c {m: 17}; put c {n: 18}", `seed 9 [{"id":2} {"id":5}]`,
 	},
 	{"a field that the shape does not read is dropped", "n=1&select=m", "alter collection c drop field s", `change 4 [] [] true`},
@@ -68,7 +68,7 @@ var alterCases = []struct {
 	{"a field that is filtered by is dropped", "n=1&select=id", "alter collection c drop field n", `error c has no field n`},
 	{"a field that is selected is renamed", "select=s", "alter collection c rename field s to t", `error c has no field s`},
 	{
-		"a field that is filtered by gets a type that its value is none of", "s=eq.a",
+		"a field that is filtered by gets a type that the value of the filter does not have", "s=eq.a",
 		"alter collection c drop field s; alter collection c add field s int", `error`,
 	},
 	{
@@ -76,12 +76,12 @@ var alterCases = []struct {
 		"alter collection c drop field j; alter collection c add field j int", `error`,
 	},
 	{
-		"the collection is dropped and made again", "n=1",
+		"the collection is dropped and created again", "n=1",
 		"drop collection c; create collection c (n int, m int, s text, j json)", `error collection c was dropped`,
 	},
 }
 
-func TestAnAlterOfWhatALiveQueryReadsSeedsItAgain(t *testing.T) {
+func TestAnAlterSeedsTheLiveQueriesThatReadItsFields(t *testing.T) {
 	r := start(t, Config{})
 	for i, tc := range alterCases {
 		t.Run(tc.says, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestAnAlterOfWhatALiveQueryReadsSeedsItAgain(t *testing.T) {
 			w.next()
 			r.block(tenant, tc.alters)
 			if got := w.next().String(); got != tc.event && !(strings.HasPrefix(tc.event, "error") && strings.HasPrefix(got, tc.event)) {
-				t.Fatalf("the event is\n%s\nwant\n%s", got, tc.event)
+				t.Fatalf("got the event\n%s\nexpected\n%s", got, tc.event)
 			}
 			if !strings.HasPrefix(tc.event, "error") {
 				w.same(r, "/t/"+tenant+"/c?"+withID(tc.shape))
@@ -101,7 +101,7 @@ func TestAnAlterOfWhatALiveQueryReadsSeedsItAgain(t *testing.T) {
 	}
 }
 
-func TestAStreamThatComesBackBehindAltersIsSeededAgain(t *testing.T) {
+func TestALiveQueryResumedAfterAltersIsSeededAgain(t *testing.T) {
 	r := start(t, Config{})
 	for i, tc := range alterCases {
 		t.Run(tc.says, func(t *testing.T) {
@@ -117,12 +117,12 @@ func TestAStreamThatComesBackBehindAltersIsSeededAgain(t *testing.T) {
 			}
 			for _, reopened := range []bool{false, true} {
 				if reopened { // the changes are those of the file
-					eventually(t, "the streams are gone", func() bool { return r.streaming.Load() == 0 })
+					eventually(t, "the streams have ended", func() bool { return r.streaming.Load() == 0 })
 					r.closeIdle(tenant)
 				}
 				if strings.HasPrefix(tc.event, "error") && !strings.Contains(tc.event, "was dropped") {
 					if got := r.do("GET", path, "", "Last-Event-ID", w.id); got.status != 404 && got.status != 400 {
-						t.Errorf("a shape that is none any more is answered %d %s", got.status, got.body)
+						t.Errorf("got %d %s for a shape that is no longer valid, expected 400 or 404", got.status, got.body)
 					}
 					continue
 				}
@@ -130,10 +130,10 @@ func TestAStreamThatComesBackBehindAltersIsSeededAgain(t *testing.T) {
 				again.rows = w.rows
 				got := again.next()
 				if want, _, _ := strings.Cut(tc.event, " "); want != "error" && got.name != want || want == "error" && got.name != "seed" {
-					t.Fatalf("it is sent %s, want %s", got, tc.event)
+					t.Fatalf("got %s, expected %s", got, tc.event)
 				}
 				if seq := again.header.Get("Fenec-Seq"); got.name == "seed" && seq != fmt.Sprint(got.Seq) {
-					t.Errorf("the head names change %s, and the seed is of %d", seq, got.Seq)
+					t.Errorf("got Fenec-Seq %s with a seed of change %d, expected the same change", seq, got.Seq)
 				}
 				again.same(r, "/t/"+tenant+"/c?"+withID(tc.shape))
 				again.stop()
@@ -142,7 +142,7 @@ func TestAStreamThatComesBackBehindAltersIsSeededAgain(t *testing.T) {
 	}
 }
 
-// withID is the query string that answers a shape's rows.
+// withID returns the query string of a GET that returns the rows of a shape with their ids.
 func withID(shape string) string {
 	if strings.Contains(shape, "select=id") || strings.Contains(shape, "select=*") {
 		return shape
@@ -150,6 +150,7 @@ func withID(shape string) string {
 	return strings.Replace(shape, "select=", "select=id,", 1)
 }
 
+// fillToAlter creates a tenant with the collection of alterCases.
 func (r *running) fillToAlter(tenant string) {
 	r.t.Helper()
 	r.wantAdmin(201, "PUT", "tenants/"+tenant, "")
@@ -167,7 +168,7 @@ func (r *running) block(tenant, statements string) {
 	r.want(200, "POST", "/t/"+tenant+"/batch", lines.String())
 }
 
-func TestRowsThatAreGoneStayGoneForAStreamWhereTheTTLGoes(t *testing.T) {
+func TestExpiredRowsStayDeletedInALiveQueryAfterTheTTLFieldIsDropped(t *testing.T) {
 	clock := newClock()
 	r := start(t, Config{Clock: clock.Now})
 	r.wantAdmin(201, "PUT", "tenants/x", "")
@@ -176,7 +177,7 @@ func TestRowsThatAreGoneStayGoneForAStreamWhereTheTTLGoes(t *testing.T) {
 	w, whole := r.watch("/t/x/c/changes?select=n"), r.watch("/t/x/c/changes")
 	w.expect(`seed 3 [{"id":1,"n":1} {"id":2,"n":2}]`)
 	whole.next()
-	clock.Advance(2 * time.Minute) // and the sweep has not come yet
+	clock.Advance(2 * time.Minute) // the sweep has not run yet
 	late := r.watch("/t/x/c/changes?n=gt.0&select=n")
 	late.expect(`seed 3 [{"id":2,"n":2}]`)
 	r.block("x", "alter collection c drop field at")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzCursor reads any text as a cursor: what is one is written as it was read, but for zeros in front.
+// FuzzCursor parses any text as a cursor. A valid cursor is written as it was read, except for leading zeros.
 func FuzzCursor(f *testing.F) {
 	for _, seed := range []string{"0", "12@1-000102030405060708090a0b0c0d0e0f", "@", "-1", "007@x", "9223372036854775807", "9223372036854775808", "1@2@3", "+1", " 1"} {
 		f.Add([]byte(seed))
@@ -22,12 +22,12 @@ func FuzzCursor(f *testing.F) {
 			text = bytes.TrimSuffix(text, at)
 		}
 		if want := strings.TrimLeft(string(text), "0"); strings.TrimLeft(string(again), "0") != want {
-			t.Errorf("%q is read as %q", text, again)
+			t.Errorf("the cursor %q is written as %q", text, again)
 		}
 	})
 }
 
-// FuzzShape asks for a live query with any query string: it is one or is refused, and nothing of it is left either way.
+// FuzzShape requests a live query with any query string. It is accepted or refused, and no stream is left in either case.
 func FuzzShape(f *testing.F) {
 	for _, seed := range []string{
 		"", "n=gt.1", "n=in.(1,2)&select=s,n&since=3", "where=n+%3E+1+or+s+is+null", "where=now()=t", "select=id", "select=id,id", "select=*", "since=0@1-00",
@@ -46,10 +46,10 @@ func FuzzShape(f *testing.F) {
 		switch status {
 		case 200, 400, 404, 501:
 		default:
-			t.Fatalf("%s: %d", query, status)
+			t.Fatalf("%s: got status %d, expected 200, 400, 404 or 501", query, status)
 		}
 		if n := w.node.streaming.Load(); n != 0 {
-			t.Fatalf("%s: %d streams are left", query, n)
+			t.Fatalf("%s: got %d streams after the response, expected 0", query, n)
 		}
 	})
 }

@@ -14,8 +14,8 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// engineClock is a clock whose calls by the engine are counted, advance it by step, and may panic. The engine calls it as a
-// statement begins and after every few thousand rows of a scan.
+// engineClock is a clock that counts the calls by the engine. Each of them advances the clock by step, and one may panic. The
+// engine calls it when a statement begins and after every few thousand rows of a scan.
 type engineClock struct {
 	now, step, calls atomic.Int64
 	panicAt          atomic.Int64 // the call; 0 for none
@@ -37,14 +37,14 @@ func (c *engineClock) Now() time.Time {
 	return time.Unix(1_700_000_000, c.now.Add(c.step.Load()))
 }
 
-// set makes the clock advance by step with each call, and panic at a call from now, 0 for none.
+// set makes the clock advance by step with each call, and panic at the given call from now, 0 for none.
 func (c *engineClock) set(panicAt int64, step time.Duration) {
 	c.calls.Store(0)
 	c.panicAt.Store(panicAt)
 	c.step.Store(int64(step))
 }
 
-// manyRows is how many rows a scan has to read for the engine to check the time several times.
+// manyRows is a number of rows for which a scan checks the time several times.
 const manyRows = 10_000
 
 // withManyRows runs a test of a node whose tenant x has manyRows rows of about 100 bytes.
@@ -58,12 +58,12 @@ func withManyRows(t *testing.T, timeout time.Duration, test func(r *running, clo
 		clock.held = r.budget.answers.Used
 		test(r, clock)
 		if most := clock.most.Load(); most == 0 {
-			t.Error("no statement held memory, expected some to do")
+			t.Error("no statement held memory, expected some")
 		}
 	})
 }
 
-// checkReturned checks that nothing holds memory for answers, and no request or stream its tenant.
+// checkReturned checks that no memory for answers is in use, no stream is counted and the tenant is idle.
 func (r *running) checkReturned(after string) {
 	r.t.Helper()
 	r.client.CloseIdleConnections()
@@ -113,7 +113,7 @@ func TestAPanicReturnsTheMemoryOfAnEvent(t *testing.T) {
 			w := r.watch(fmt.Sprintf("/t/x/c/changes?n=-%d", call)) // no row
 			w.next()
 			synctest.Wait()
-			if !r.budget.answers.Take(r.budget.answers.Max(), 0) { // so that the event has to wait
+			if !r.budget.answers.Take(r.budget.answers.Max(), 0) { // the event has to wait
 				t.Errorf("%d bytes are in use after the seed, expected 0", r.budget.answers.Used())
 			}
 			r.exec("x", fmt.Sprintf("set c {n: -%d}", call))
@@ -152,7 +152,7 @@ func TestAFailedStatementReturnsItsMemory(t *testing.T) {
 	}
 }
 
-// The seed of a live query and a long answer are cut if the client does not read.
+// The seed of a live query is cut if the client does not read, the tenant is deleted or the node shuts down.
 func TestACutAnswerReturnsItsMemory(t *testing.T) {
 	for name, end := range map[string]func(r *running){
 		"a client that does not read": func(*running) { time.Sleep(10 * time.Minute) },
@@ -170,7 +170,7 @@ func TestACutAnswerReturnsItsMemory(t *testing.T) {
 				end(r)
 				r.checkReturned(name)
 				if _, err := io.Copy(io.Discard, resp.Body); err == nil {
-					t.Error("the seed came whole, expected it cut")
+					t.Error("got the whole seed, expected it cut")
 				}
 				resp.Body.Close()
 			})
@@ -178,8 +178,8 @@ func TestACutAnswerReturnsItsMemory(t *testing.T) {
 	}
 }
 
-// A write that is refused for lack of room has not happened, whatever the length of its answer.
-func TestAWriteWithoutRoomForItsAnswerIsNotRefusedAfterItLanded(t *testing.T) {
+// A write that is refused for lack of memory was not executed, for an answer of any length.
+func TestAWriteIsNotRefusedForLackOfMemoryAfterItLanded(t *testing.T) {
 	inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
 		const rows = 80
 		r.fill("x", 0)
@@ -194,7 +194,7 @@ func TestAWriteWithoutRoomForItsAnswerIsNotRefusedAfterItLanded(t *testing.T) {
 			answers.Give(answers.Max())
 			statuses[got.status]++
 			if wrote := r.query("x", "get c where id = 1 select n") == fmt.Sprintf(`[{"n":%d}]`, i+1); wrote != (got.status == 200) {
-				t.Errorf("with an answer of %d rows: got %d, and the rows were written: %v", i+1, got.status, wrote)
+				t.Errorf("with an answer of %d rows: got status %d, rows written: %v", i+1, got.status, wrote)
 			}
 		}
 		if statuses[200] == 0 || statuses[503] == 0 || len(statuses) != 2 {

@@ -18,13 +18,13 @@ type row struct {
 	S  *string `json:"s"`
 }
 
-// model is a tenant in the plainest words: a list of rows by id.
+// model is a tenant as a list of rows, ordered by id.
 type model struct {
 	rows []row
 	last int
 }
 
-// filter is a condition on a row and the query string that means it.
+// filter is a condition on a row and its query string.
 type filter struct {
 	query string
 	holds func(row) bool
@@ -71,7 +71,7 @@ func quoteMember(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
-// escape writes every byte as an escape.
+// escape percent-encodes every byte.
 func escape(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
@@ -127,8 +127,9 @@ func text(t *rapid.T, v any) string {
 	return string(b)
 }
 
-// A tenant over HTTP answers as a list of rows in memory does, through closings and restarts.
-func TestATenantIsTheModelOfItself(t *testing.T) {
+// TestATenantReturnsTheRowsOfItsModel compares the responses of a tenant with a list of rows in memory, while the tenant is
+// closed and compacted.
+func TestATenantReturnsTheRowsOfItsModel(t *testing.T) {
 	r := start(t, Config{})
 	tenant := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -147,7 +148,7 @@ func TestATenantIsTheModelOfItself(t *testing.T) {
 			}
 		}
 		draw := func() (filters []filter, query string) {
-			where := false // goes once
+			where := false // used once at most
 			var parts []string
 			for _, f := range rapid.SliceOfN(rapid.Custom(drawFilter), 1, 3).Draw(t, "filters") {
 				is := strings.HasPrefix(f.query, "where=")

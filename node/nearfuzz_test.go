@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzNearBody sends any body to a near: no answer is a 500, each row of one has its score, they are no more than a page, and
-// no document is changed.
+// FuzzNearBody posts any body to near. No response is a 500, each row has its score, a response has at most a page of rows,
+// and no document is changed.
 func FuzzNearBody(f *testing.F) {
 	for _, seed := range []string{
 		`{"vector": [1, 0], "field": "v"}`, `{"vector": "[0,1]", "field": "h", "limit": 2, "offset": 1, "ef": 5, "exact": true}`,
@@ -41,11 +41,11 @@ func FuzzNearBody(f *testing.F) {
 				Score *float32 `json:"_score"`
 			}
 			if err := json.Unmarshal(answer, &rows); err != nil || len(rows) > 3 {
-				t.Fatalf("%s: %d rows, %v: %s", body, len(rows), err, answer)
+				t.Fatalf("%s: got %d rows, %v, expected at most 3: %s", body, len(rows), err, answer)
 			}
 			for _, row := range rows {
 				if row.Score == nil {
-					t.Fatalf("%s: a row without its score: %s", body, answer)
+					t.Fatalf("%s: got a row without its score: %s", body, answer)
 				}
 			}
 		}

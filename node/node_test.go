@@ -21,7 +21,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// modelChecks is how many stories a model test runs if the command line does not set it.
+// modelChecks is the number of sequences that a model test runs if the command line does not set it.
 const modelChecks = "40"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// fakeClock is a clock that the test moves.
+// fakeClock is a clock that only Advance moves.
 type fakeClock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -66,7 +66,7 @@ type running struct {
 	served chan error
 }
 
-// start runs a node over a directory of the test until the test ends.
+// start runs a node until the test ends. Without Dir and File the node uses a temporary directory.
 func start(t testing.TB, c Config) *running {
 	t.Helper()
 	if c.Dir == "" && c.File == "" {
@@ -119,14 +119,14 @@ func (r *running) stop() {
 	}
 }
 
-// reply is an answer as a client sees it.
+// reply is a response as a client sees it.
 type reply struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// send makes a request; headers come in pairs of name and value.
+// send sends a request and returns the response. Headers are pairs of name and value.
 func (r *running) send(method, path, body string, headers ...string) (reply, error) {
 	base, target, _ := strings.Cut(strings.TrimPrefix(r.url, "http://")+path, "/")
 	req, err := http.NewRequest(method, "http://"+base, strings.NewReader(body))
@@ -149,6 +149,7 @@ func (r *running) send(method, path, body string, headers ...string) (reply, err
 	return reply{resp.StatusCode, resp.Header, string(text)}, err
 }
 
+// do sends a request and fails the test if there is no response.
 func (r *running) do(method, path, body string, headers ...string) reply {
 	r.t.Helper()
 	got, err := r.send(method, path, body, headers...)
@@ -158,34 +159,35 @@ func (r *running) do(method, path, body string, headers ...string) reply {
 	return got
 }
 
-// admin makes a request under /_admin/.
+// admin sends a request to a path under /_admin/ with the admin token.
 func (r *running) admin(method, path, body string) reply {
 	r.t.Helper()
 	return r.do(method, "/_admin/"+path, body, "Authorization", "Bearer "+adminToken)
 }
 
-// want makes a request and checks the answer's status.
+// want sends a request and checks the status of the response.
 func (r *running) want(status int, method, path, body string, headers ...string) reply {
 	r.t.Helper()
 	got := r.do(method, path, body, headers...)
 	if got.status != status {
-		r.t.Fatalf("%s %s %s: got %d %s, want %d", method, path, body, got.status, got.body, status)
+		r.t.Fatalf("%s %s %s: got %d %s, expected %d", method, path, body, got.status, got.body, status)
 	}
 	return got
 }
 
+// wantAdmin is want for a path under /_admin/.
 func (r *running) wantAdmin(status int, method, path, body string) reply {
 	r.t.Helper()
 	return r.want(status, method, "/_admin/"+path, body, "Authorization", "Bearer "+adminToken)
 }
 
-// query runs a statement in a tenant and answers the body, which has to come with 200.
+// query runs a statement in a tenant, checks that the status is 200 and returns the body.
 func (r *running) query(tenant, statement string) string {
 	r.t.Helper()
 	return r.want(200, "POST", "/t/"+tenant+"/query", fmt.Sprintf(`{"query": %q}`, statement)).body
 }
 
-// fill makes a tenant with a collection c of numbered documents.
+// fill creates a tenant with a collection c of numbered documents.
 func (r *running) fill(tenant string, documents int) {
 	r.t.Helper()
 	r.wantAdmin(201, "PUT", "tenants/"+tenant, "")
@@ -193,6 +195,7 @@ func (r *running) fill(tenant string, documents int) {
 	r.insert(tenant, 1, documents)
 }
 
+// insert adds numbered documents to the collection c.
 func (r *running) insert(tenant string, from, documents int) {
 	r.t.Helper()
 	if documents == 0 {
@@ -213,7 +216,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// count is how many documents c holds.
+// count returns the body of a count of c.
 func (r *running) count(tenant string) string {
 	r.t.Helper()
 	return r.want(200, "GET", "/t/"+tenant+"/c?count", "").body
@@ -222,7 +225,7 @@ func (r *running) count(tenant string) string {
 // isOpen reports whether the tenant's file is open.
 func (r *running) isOpen(tenant string) bool { return r.tenants.Find([]byte(tenant)) != nil }
 
-// closeIdle closes a tenant once no request is in it, which is shortly after an answer.
+// closeIdle waits until no request uses a tenant, which is shortly after a response, and closes it.
 func (r *running) closeIdle(tenant string) {
 	r.t.Helper()
 	eventually(r.t, "no request is in "+tenant, func() bool {
@@ -233,20 +236,20 @@ func (r *running) closeIdle(tenant string) {
 
 func (r *running) file(name string) string { return filepath.Join(r.config.Dir, name) }
 
-// eventually waits for a condition that another goroutine makes true.
+// eventually waits until another goroutine has made a condition true.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("timed out: expected that %s", what)
 		}
 	}
 }
 
-func TestADirectoryIsServedByOneNode(t *testing.T) {
+func TestASecondNodeOnADirectoryIsRefused(t *testing.T) {
 	r := start(t, Config{})
 	if _, err := New(Config{Dir: r.config.Dir}); err == nil || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("a second node on the directory: got %v", err)
+		t.Errorf("a second node on the directory: got %v, expected an error with \"in use\"", err)
 	}
 	r.stop()
 	again, err := New(Config{Dir: r.config.Dir})
@@ -258,7 +261,7 @@ func TestADirectoryIsServedByOneNode(t *testing.T) {
 	}
 }
 
-func TestAStartThatFailsIsOneSentence(t *testing.T) {
+func TestAFailedStartReturnsAOneLineError(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -267,11 +270,11 @@ func TestAStartThatFailsIsOneSentence(t *testing.T) {
 		config Config
 		want   string
 	}{
-		"a file where the directory should be":   {Config{Dir: file}, "cannot create the directory"},
-		"a read-only node over no directory":     {Config{Dir: file + "s", ReadOnly: true}, "cannot read the directory"},
-		"a damaged file is not served by itself": {Config{File: file}, "cannot open"},
-		"a read-only node over no file":          {Config{File: file + "s", ReadOnly: true}, "cannot open"},
-		"a missing certificate":                  {Config{Dir: t.TempDir(), TLSCert: file + "s", TLSKey: file}, "cannot read"},
+		"a file where the directory should be": {Config{Dir: file}, "cannot create the directory"},
+		"a read-only node over no directory":   {Config{Dir: file + "s", ReadOnly: true}, "cannot read the directory"},
+		"a damaged file":                       {Config{File: file}, "cannot open"},
+		"a read-only node over no file":        {Config{File: file + "s", ReadOnly: true}, "cannot open"},
+		"a missing certificate":                {Config{Dir: t.TempDir(), TLSCert: file + "s", TLSKey: file}, "cannot read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, err := New(tc.config)
@@ -280,25 +283,25 @@ func TestAStartThatFailsIsOneSentence(t *testing.T) {
 				t.Fatal("the node started")
 			}
 			if !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("got %q, want one line with %q", err, tc.want)
+				t.Errorf("got %q, expected one line with %q", err, tc.want)
 			}
 		})
 	}
 }
 
-func TestShutdownKeepsWhatWasAnswered(t *testing.T) {
+func TestAcknowledgedWritesSurviveAShutdown(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("acme", 3)
 	r.stop()
 	r = start(t, Config{Dir: r.config.Dir})
 	if got := r.count("acme"); got != `{"count":3}` {
-		t.Errorf("after a restart: %s", got)
+		t.Errorf("got %s after a restart, expected 3 documents", got)
 	}
 }
 
 func TestShutdownSyncsEveryTenant(t *testing.T) {
 	fs := crashfs.New(1)
-	r := start(t, Config{Dir: "/data", FS: fs}) // which syncs as a tenant closes only
+	r := start(t, Config{Dir: "/data", FS: fs}) // syncs only when a tenant closes
 	for i := range 5 {
 		r.fill(fmt.Sprint("t", i), 3)
 	}
@@ -306,19 +309,19 @@ func TestShutdownSyncsEveryTenant(t *testing.T) {
 	r = start(t, Config{Dir: "/data", FS: fs.Crash()})
 	for i := range 5 {
 		if got := r.count(fmt.Sprint("t", i)); got != `{"count":3}` {
-			t.Errorf("t%d after the power failed: %s", i, got)
+			t.Errorf("t%d: got %s after a power loss, expected 3 documents", i, got)
 		}
 	}
 }
 
-func TestAnIdleTenantIsSyncedAsItIsClosed(t *testing.T) {
+func TestAnIdleTenantIsSyncedWhenItIsClosed(t *testing.T) {
 	fs := crashfs.New(1)
 	r := start(t, Config{Dir: "/data", FS: fs})
 	r.fill("acme", 3)
 	r.closeIdle("acme")
 	r = start(t, Config{Dir: "/data", FS: fs.Crash()})
 	if got := r.count("acme"); got != `{"count":3}` {
-		t.Error(got)
+		t.Errorf("got %s after a power loss, expected 3 documents", got)
 	}
 }
 

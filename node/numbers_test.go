@@ -28,7 +28,7 @@ func TestRESTComparesNumbersExactly(t *testing.T) {
 		{"a path", "GET", "/c?j.v=gt.9007199254740992&select=id", "", 200, `[{"id":1}]`},
 		{"a timestamp and a part of a millisecond", "GET", "/c?t=gt.1000.5&select=id", "", 200, `[{"id":2}]`},
 		{"which none equals", "GET", "/c?t=1000.5", "", 400, `{"error":"field t: expected timestamp...`},
-		{"what is no number", "GET", "/c?n=1.5.2", "", 400, `{"error":"field n: expected int...`},
+		{"a text that is not a number", "GET", "/c?n=1.5.2", "", 400, `{"error":"field n: expected int...`},
 		{"where", "GET", "/c?where=n+in+[1.5,2]+and+x+!%3D+9007199254740993&select=id", "", 200, `[{"id":2}]`},
 		{"having", "GET", "/c?select=max(x)&having=max(x)%3C9007199254740993&where=x+is+not+null", "", 200, `[{"max(x)":9007199254740992}]`},
 		{"changes", "PATCH", "/c?n=gt.1.5", `{"x": 0.25}`, 200, `{"updated":1}`},
@@ -38,7 +38,7 @@ func TestRESTComparesNumbersExactly(t *testing.T) {
 	})
 }
 
-func TestNothingIsInAnEmptyList(t *testing.T) {
+func TestAnEmptyListHasNoMembers(t *testing.T) {
 	r := start(t, Config{})
 	r.wantAdmin(201, "PUT", "tenants/x", "")
 	r.url += "/t/x"

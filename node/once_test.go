@@ -13,15 +13,15 @@ import (
 func sameAnswer(t *testing.T, name string, first, got reply) {
 	t.Helper()
 	if got.status != first.status || got.body != first.body {
-		t.Errorf("%s, sent again: got %d %s, want %d %s", name, got.status, got.body, first.status, first.body)
+		t.Errorf("%s, sent again: got %d %s, expected %d %s", name, got.status, got.body, first.status, first.body)
 	}
 	for _, header := range []string{"Fenec-Seq", "Fenec-History", "Content-Type"} {
 		if got.header.Get(header) != first.header.Get(header) || first.header.Get(header) == "" {
-			t.Errorf("%s, sent again: %s is %q, want %q", name, header, got.header.Get(header), first.header.Get(header))
+			t.Errorf("%s, sent again: got %s %q, expected %q", name, header, got.header.Get(header), first.header.Get(header))
 		}
 	}
 	if first.header.Get("Idempotent-Replayed") != "" || got.header.Get("Idempotent-Replayed") != "true" {
-		t.Errorf("%s: replayed is %q and then %q", name, first.header.Get("Idempotent-Replayed"), got.header.Get("Idempotent-Replayed"))
+		t.Errorf("%s: got Idempotent-Replayed %q and then %q, expected none and then true", name, first.header.Get("Idempotent-Replayed"), got.header.Get("Idempotent-Replayed"))
 	}
 }
 
@@ -44,9 +44,9 @@ func TestAWriteUnderAnIdempotencyKeyRunsOnce(t *testing.T) {
 		key := fmt.Sprintf("key %d", i)
 		firsts[i] = r.do(w.method, "/t/x"+w.path, w.body, "Idempotency-Key", key)
 		if firsts[i].status/100 != 2 {
-			t.Fatalf("%s: %d %s", w.name, firsts[i].status, firsts[i].body)
+			t.Fatalf("%s: got %d %s, expected success", w.name, firsts[i].status, firsts[i].body)
 		}
-		r.query("x", "put c {n: 1000}") // moves the counter
+		r.query("x", "put c {n: 1000}") // advances the sequence number
 		sameAnswer(t, w.name, firsts[i], r.do(w.method, "/t/x"+w.path, w.body, "idempotency-key", key))
 		r.want(422, w.method, "/t/x"+w.path, w.body+" ", "Idempotency-Key", key)
 		r.want(422, w.method, "/t/x/"+w.path, w.body, "Idempotency-Key", key)
@@ -59,7 +59,7 @@ func TestAWriteUnderAnIdempotencyKeyRunsOnce(t *testing.T) {
 			sameAnswer(t, w.name+" "+where, firsts[i], r.do(w.method, "/t/x"+w.path, w.body, "Idempotency-Key", fmt.Sprintf("key %d", i)))
 		}
 		if got := r.want(200, "GET", "/t/x/c", "").body; got != all {
-			t.Errorf("%s: the documents are\n%s\nwant\n%s", where, got, all)
+			t.Errorf("%s: got the documents\n%s\nexpected\n%s", where, got, all)
 		}
 	}
 	r.query("x", "compact")
@@ -70,18 +70,18 @@ func TestAWriteUnderAnIdempotencyKeyRunsOnce(t *testing.T) {
 	r.closeIdle("x")
 	again("after it was closed")
 	if got := r.want(200, "GET", "/t/x/", "").body; !strings.HasSuffix(got, `"collections":["c","d"]}`) {
-		t.Errorf("the root lists %s", got)
+		t.Errorf("got the root %s, expected the collections c and d", got)
 	}
 	for _, path := range []string{"/collections", "/_schema", "/_schema?as=fenecql"} {
 		if got := r.want(200, "GET", "/t/x"+path, "").body; strings.Contains(got, "idempotency") {
-			t.Errorf("%s lists %s", path, got)
+			t.Errorf("%s: got %s, expected no collection of keys", path, got)
 		}
 	}
 	r.want(404, "GET", "/t/x/_idempotency", "")
 	r.want(404, "POST", "/t/x/query", `{"query": "get _idempotency"}`)
 }
 
-func TestWhatAnIdempotencyKeyIsNotKeptFor(t *testing.T) {
+func TestReadsAndFailedWritesStoreNoIdempotencyKey(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("x", 1)
 	key := []string{"Idempotency-Key", "k"}
@@ -97,14 +97,14 @@ func TestWhatAnIdempotencyKeyIsNotKeptFor(t *testing.T) {
 	r.want(200, "POST", "/t/x/query", `{"query": "get c"}`, key...)
 	mismatch := r.want(422, "POST", "/t/x/batch", `{"query": "put c {n: 2}"}`, key...)
 	if strings.Contains(mismatch.body, "completed") {
-		t.Errorf("a key that is another request's is no statement's fault: %s", mismatch.body)
+		t.Errorf("got %s for the key of another request, expected no position of a statement", mismatch.body)
 	}
 	for _, bad := range []string{"", strings.Repeat("k", 256), "é"} {
 		r.want(400, "POST", "/t/x/c", `{"n": 2}`, "Idempotency-Key", bad)
 		r.want(200, "GET", "/t/x/c", "", "Idempotency-Key", bad)
 	}
 	if got := r.count("x"); got != `{"count":2}` {
-		t.Error(got)
+		t.Errorf("got %s, expected 2 documents", got)
 	}
 }
 
@@ -125,13 +125,13 @@ func TestParallelRequestsWithOneKeyRunOnce(t *testing.T) {
 				}
 				answers[i] = got
 				if got.header.Get("Idempotent-Replayed") == "" && !first.CompareAndSwap(nil, &answers[i]) {
-					t.Errorf("round %d: two requests ran", round)
+					t.Errorf("round %d: got a second response that is no replay, expected one", round)
 				}
 			})
 		}
 		group.Wait()
 		if first.Load() == nil {
-			t.Fatalf("round %d: no request ran", round)
+			t.Fatalf("round %d: got only replays, expected one other response", round)
 		}
 		for i := range answers {
 			if &answers[i] != first.Load() {
@@ -139,12 +139,12 @@ func TestParallelRequestsWithOneKeyRunOnce(t *testing.T) {
 			}
 		}
 		if got, want := r.count("x"), fmt.Sprintf(`{"count":%d}`, round+1); got != want {
-			t.Errorf("round %d: %s", round, got)
+			t.Errorf("round %d: got %s, expected %s", round, got, want)
 		}
 	}
 }
 
-func TestAnIdleTenantIsRidOfKeysWhoseTimeIsOver(t *testing.T) {
+func TestExpiredIdempotencyKeysAreDeleted(t *testing.T) {
 	clock := newClock()
 	r := start(t, Config{Clock: clock.Now, IdempotencyTTL: time.Minute})
 	r.fill("x", 0)
@@ -153,18 +153,18 @@ func TestAnIdleTenantIsRidOfKeysWhoseTimeIsOver(t *testing.T) {
 	}
 	seq := func() string { return r.want(200, "DELETE", "/t/x/c?n=5", "").header.Get("Fenec-Seq") }
 	if got := seq(); got != "8" { // two collections, three documents, three keys
-		t.Errorf("the counter is at %s", got)
+		t.Errorf("got the sequence number %s, expected 8", got)
 	}
 	clock.Advance(time.Minute)
 	eventually(t, "the keys are deleted", func() bool { return seq() == "11" })
 	r.want(201, "POST", "/t/x/c", `{"n": 1}`, "Idempotency-Key", "0")
 	if got := r.count("x"); got != `{"count":4}` {
-		t.Error(got)
+		t.Errorf("got %s, expected 4 documents", got)
 	}
 }
 
-// A node without memory for more writes still replays the answers of those it ran.
-func TestATenantPastItsMemoryReplays(t *testing.T) {
+// A node that refuses writes for lack of memory still replays the responses of earlier writes.
+func TestANodePastItsMemoryReplaysEarlierWrites(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("x", 1)
 	writes := []struct{ path, body string }{

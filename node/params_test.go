@@ -11,7 +11,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// manyParams are requests whose parameters take many times the bytes of their text.
+// manyParams are requests whose parsed parameters need many times the bytes of their text.
 var manyParams = map[string]struct{ path, body string }{
 	"a statement":                 {"query", `{"query": "get c", "params": [1` + strings.Repeat(",1", 200_000) + `]}`},
 	"a list":                      {"query", `{"query": "get c where n in $1", "params": [[1` + strings.Repeat(",1", 1_500_000) + `]]}`},
@@ -20,7 +20,7 @@ var manyParams = map[string]struct{ path, body string }{
 	"parameters before the query": {"query", `{"params": [1` + strings.Repeat(",1", 200_000) + `], "query": "get c"}`},
 }
 
-func TestParametersAreCounted(t *testing.T) {
+func TestParametersCountAgainstTheMemoryForAnswers(t *testing.T) {
 	for what, c := range manyParams {
 		t.Run(what, func(t *testing.T) {
 			inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
@@ -30,14 +30,14 @@ func TestParametersAreCounted(t *testing.T) {
 				r.want(200, "POST", "/t/x/"+c.path, c.body)
 				synctest.Wait()
 				if used := answers.Used(); used != 0 {
-					t.Errorf("%d bytes stay in use", used)
+					t.Errorf("%d bytes are in use after the request, expected 0", used)
 				}
 
 				began := time.Now()
 				answers.Take(answers.Max(), 0)
 				r.want(503, "POST", "/t/x/"+c.path, c.body)
 				if took := time.Since(began); took != roomWait {
-					t.Errorf("the wait for room took %s", took)
+					t.Errorf("the wait for memory took %s, expected %s", took, roomWait)
 				}
 				r.want(200, "POST", "/t/x/query", `{"query": "get c where n = $1", "params": [1]}`)
 				answers.Give(answers.Max())
@@ -52,13 +52,14 @@ func TestParametersAreCounted(t *testing.T) {
 	}
 }
 
-// documentsToInsert are bodies of POST /C whose documents take many times the bytes of their text, or are many.
+// documentsToInsert are bodies of POST /C of many documents, or of one that needs many times the bytes of its text.
 var documentsToInsert = map[string]string{
 	"many documents":       "[{}" + strings.Repeat(",{}", 200_000) + "]",
 	"a list in a document": `{"v": [1` + strings.Repeat(",1", 1_500_000) + `]}`,
 	"many keys":            `{"v": {"k0":1` + manyKeys(200_000) + `}}`,
 }
 
+// manyKeys returns n members of a JSON object, each after a comma.
 func manyKeys(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -67,7 +68,7 @@ func manyKeys(n int) string {
 	return b.String()
 }
 
-func TestDocumentsToInsertAreCounted(t *testing.T) {
+func TestDocumentsToInsertCountAgainstTheMemoryForAnswers(t *testing.T) {
 	for what, body := range documentsToInsert {
 		t.Run(what, func(t *testing.T) {
 			inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
@@ -79,7 +80,7 @@ func TestDocumentsToInsertAreCounted(t *testing.T) {
 				began := time.Now()
 				r.want(503, "POST", "/t/x/d", body)
 				if took := time.Since(began); took != roomWait {
-					t.Errorf("the wait for room took %s", took)
+					t.Errorf("the wait for memory took %s, expected %s", took, roomWait)
 				}
 				r.want(201, "POST", "/t/x/d", "{}")
 				answers.Give(answers.Max())
@@ -92,25 +93,25 @@ func TestDocumentsToInsertAreCounted(t *testing.T) {
 				r.want(201, "POST", "/t/x/d", body)
 				synctest.Wait()
 				if used := answers.Used(); used != 0 {
-					t.Errorf("%d bytes stay in use", used)
+					t.Errorf("%d bytes are in use after the request, expected 0", used)
 				}
 			})
 		})
 	}
 }
 
-// What a block takes until it has landed is counted, however little its statement says.
-func TestAWriteOfManyRowsIsCounted(t *testing.T) {
+// The memory of a block counts until the block has landed, even if its statement is short.
+func TestAWriteOfManyRowsCountsAgainstTheMemoryForAnswers(t *testing.T) {
 	inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
 		r.fill("x", 100_000)
 		for _, write := range []string{"set c {n: 7}", "del c", "set c {n: 7} where n < 90000"} {
 			r.budget.answers = http1.NewBudget(2 << 20)
 			got := r.want(413, "POST", "/t/x/query", fmt.Sprintf(`{"query": %q}`, write))
 			if !strings.Contains(got.body, "2 MiB of memory that one may hold: it was writing") {
-				t.Errorf("%s: %s", write, got.body)
+				t.Errorf("%s: got %s, expected a refusal that names the step", write, got.body)
 			}
 			if n := r.count("x"); n != `{"count":100000}` {
-				t.Fatalf("after a refused %s there are %s rows", write, n)
+				t.Fatalf("got %s after the refused %s, expected 100000 rows", n, write)
 			}
 			r.budget.answers = http1.NewBudget(64 << 20)
 			r.budget.answers.Take(64<<20, 0)
@@ -120,7 +121,7 @@ func TestAWriteOfManyRowsIsCounted(t *testing.T) {
 		r.want(200, "POST", "/t/x/query", `{"query": "del c"}`)
 		synctest.Wait()
 		if used := r.budget.answers.Used(); used != 0 {
-			t.Errorf("%d bytes stay in use", used)
+			t.Errorf("%d bytes are in use after the request, expected 0", used)
 		}
 	})
 }
@@ -137,13 +138,13 @@ func TestAStatementDoesNotWaitForItsOwnParameters(t *testing.T) {
 			t.Error(got.body)
 		}
 		if took := time.Since(began); took != 0 {
-			t.Errorf("it took %s", took)
+			t.Errorf("the refusal took %s, expected no wait", took)
 		}
 	})
 }
 
-// The statements of a batch share what their parameters are in.
-func TestTheParametersOfABatchStayApart(t *testing.T) {
+// The statements of a batch share the memory of their parameters.
+func TestStatementsOfABatchKeepTheirOwnParameters(t *testing.T) {
 	inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
 		r.fill("x", 0)
 		var body, want strings.Builder
@@ -154,7 +155,7 @@ func TestTheParametersOfABatchStayApart(t *testing.T) {
 		}
 		r.want(200, "POST", "/t/x/batch", body.String())
 		if got := r.want(200, "GET", "/t/x/c?order=id", "").body; got != "["+want.String()[1:]+"]" {
-			t.Errorf("got %.300s", got)
+			t.Errorf("got %.300s, expected %.300s", got, "["+want.String()[1:]+"]")
 		}
 	})
 }

@@ -40,25 +40,25 @@ func TestAReadWaitsForItsPosition(t *testing.T) {
 		}
 		marked := r.want(200, read.method, read.path, read.body, "Fenec-Read", "replica")
 		if marked.header.Get("Fenec-Seq") != "4" || marked.header.Get("Fenec-History") != history {
-			t.Errorf("%s %s, marked, lacks the tenant's position: %v", read.method, read.path, marked.header)
+			t.Errorf("%s %s with Fenec-Read: replica lacks the tenant's position: %v", read.method, read.path, marked.header)
 		}
 		plain := r.want(200, read.method, read.path, read.body)
 		if marked.header.Get("Content-Type") != plain.header.Get("Content-Type") || marked.body != plain.body && !strings.Contains(read.path, "stats") {
-			t.Errorf("%s %s, marked, is another answer: %v %s", read.method, read.path, marked.header, marked.body)
+			t.Errorf("%s %s with Fenec-Read: replica: got %v %s, expected the response without it", read.method, read.path, marked.header, marked.body)
 		}
 	}
 	one := r.held("GET", "/t/x/c?count", "", "Fenec-After", "5", "Fenec-History", history)
 	two := r.held("POST", "/t/x/batch", `{"query": "get c count"}`, "Fenec-After", "6", "fenec-wait", "20s")
 	r.insert("x", 4, 2)
 	if got := r.answered(one); got.status != 200 || got.body != `{"count":3}` {
-		t.Errorf("a read that waited: %d %s", got.status, got.body)
+		t.Errorf("got %d %s for a read that waited, expected 3 documents", got.status, got.body)
 	}
 	if got := r.answered(two); got.status != 200 || !strings.Contains(got.body, `"count":3`) {
-		t.Errorf("a batch that waited: %d %s", got.status, got.body)
+		t.Errorf("got %d %s for a batch that waited, expected 3 documents", got.status, got.body)
 	}
 }
 
-func TestPositionHeadersThatMakeNoSense(t *testing.T) {
+func TestPositionHeadersAreValidated(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("x", 2)
 	const unheard = "7-000102030405060708090a0b0c0d0e0f"
@@ -86,7 +86,7 @@ func TestPositionHeadersThatMakeNoSense(t *testing.T) {
 		{200, []string{"Fenec-Wait", "1m"}},
 	} {
 		if got := r.want(tc.status, "GET", "/t/x/c", "", tc.headers...); tc.status == 504 && !strings.Contains(got.body, "branch") {
-			t.Errorf("%q was waited for: %s", tc.headers, got.body)
+			t.Errorf("%q: got %s, expected a refusal that names the branch", tc.headers, got.body)
 		}
 		if tc.status != 504 {
 			r.want(tc.status, "POST", "/t/x/query", `{"query": "get c"}`, tc.headers...)
@@ -95,11 +95,11 @@ func TestPositionHeadersThatMakeNoSense(t *testing.T) {
 	req := "GET /t/x/c HTTP/1.1\r\nHost: x\r\nConnection: close\r\nFenec-After: 1\r\nFenec-After: 1\r\n\r\n"
 	_, in := r.raw(req)
 	if got, err := in.ReadString('\n'); err != nil || !strings.HasPrefix(got, "HTTP/1.1 400 ") {
-		t.Errorf("a header given twice: %s, %v", got, err)
+		t.Errorf("got %s, %v for a header given twice, expected status 400", got, err)
 	}
 }
 
-func TestAMarkedRequestWritesNothing(t *testing.T) {
+func TestARequestMarkedAsAReadWritesNothing(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("x", 2)
 	before := r.want(200, "GET", "/t/x/c", "").body
@@ -120,17 +120,17 @@ func TestAMarkedRequestWritesNothing(t *testing.T) {
 	}
 	if got := r.want(403, "POST", "/t/x/batch", `{"query": "get c"}`+"\n"+`{"query": "del c"}`, "Fenec-Read", "replica"); !strings.HasSuffix(got.body, `"completed":0,"at":1}`) ||
 		!strings.Contains(got.body, "the request is marked Fenec-Read: replica and would write") {
-		t.Errorf("a batch does not say which statement writes: %s", got.body)
+		t.Errorf("got %s for a batch, expected the index of the statement that writes", got.body)
 	}
 	if got := r.want(200, "GET", "/t/x/c", "").body; got != before {
-		t.Errorf("something was written: %s", got)
+		t.Errorf("got the documents %s, expected %s", got, before)
 	}
-	r.want(200, "POST", "/t/x/query", `{"query": "put c {n: 1}"}`, "Fenec-After", "99", "Fenec-Wait", "30000")       // holds no write
-	r.want(200, "POST", "/t/x/query", `{"query": "del c where n = 77"}`, "Fenec-After", "99", "Fenec-Wait", "30000") // nor this one
+	r.want(200, "POST", "/t/x/query", `{"query": "put c {n: 1}"}`, "Fenec-After", "99", "Fenec-Wait", "30000")       // a put does not wait
+	r.want(200, "POST", "/t/x/query", `{"query": "del c where n = 77"}`, "Fenec-After", "99", "Fenec-Wait", "30000") // nor does a delete
 }
 
-// A file out of which a damaged record was left is a branch: who was answered what is lost is told so.
-func TestAPositionOnABranchThatWasLeft(t *testing.T) {
+// A file that was saved without a damaged record is a new branch. A read after a lost change is refused.
+func TestAPositionOnAnAbandonedBranchIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, Config{Dir: dir, Sync: wal.Policy{Always: true}})
 	r.fill("x", 1) // changes 1 and 2
@@ -156,17 +156,17 @@ func TestAPositionOnABranchThatWasLeft(t *testing.T) {
 	r.want(200, "GET", "/t/y/c", "", "Fenec-After", "2", "Fenec-History", history)
 	got := r.want(504, "GET", "/t/y/c", "", "Fenec-After", "3", "Fenec-History", history)
 	if !strings.Contains(got.body, "is of a branch that this copy is not on") {
-		t.Errorf("it was waited for: %s", got.body)
+		t.Errorf("got %s, expected a refusal that names the branch", got.body)
 	}
 	now := got.header.Get("Fenec-History")
 	if got.header.Get("Fenec-Seq") != "4" || !strings.HasPrefix(now, "2-"+history[2:18]) || now[2:] == history[2:] {
-		t.Errorf("the saved file is at %v, and came from %s", got.header, history)
+		t.Errorf("got the position %v of a file saved from %s, expected change 4 of a branch of it", got.header, history)
 	}
 	r.want(200, "GET", "/t/y/c", "", "Fenec-After", "4", "Fenec-History", now)
 	r.want(409, "GET", "/t/y/_changes?since=4", "", "Fenec-History", history)
 	r.want(200, "GET", "/t/y/_changes?since=4", "", "Fenec-History", now)
 	later := "3" + now[1:len(now)-1] + "0"
-	r.want(504, "GET", "/t/y/c", "", "Fenec-After", "1", "Fenec-History", later, "Fenec-Wait", "1") // may yet be heard of
+	r.want(504, "GET", "/t/y/c", "", "Fenec-After", "1", "Fenec-History", later, "Fenec-Wait", "1") // this history may still arrive
 	r.query("y", "compact")
 	r.closeIdle("y")
 	r.want(504, "GET", "/t/y/c", "", "Fenec-After", "3", "Fenec-History", history)

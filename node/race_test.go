@@ -12,9 +12,10 @@ import (
 	"fenec/node/tenants"
 )
 
-// Requests, creates, deletes, freezes, images and closings of the same few tenants at once: every answer is one of
-// those that some order of them could have given, and at the end the node is whole.
-func TestWhateverIsDoneToATenantAtOnceIsDoneInSomeOrder(t *testing.T) {
+// TestConcurrentRequestsGetAnAllowedStatus sends requests, creates, deletes, freezes, images, installs and closes of a few
+// tenants concurrently. Each response has a status that some order of them allows. At the end the count of open tenants is
+// right, and each tenant can be deleted and created.
+func TestConcurrentRequestsGetAnAllowedStatus(t *testing.T) {
 	r := start(t, Config{MaxMemory: 1 << 20})
 	r.budget.tenants.MaxOpen = 2
 	names := []string{"a", "b", "c", "d"}
@@ -74,7 +75,7 @@ func TestWhateverIsDoneToATenantAtOnceIsDoneInSomeOrder(t *testing.T) {
 					return
 				}
 				if err == nil && !strings.Contains(allowed[what], fmt.Sprint(got.status)) {
-					t.Errorf("%s of %s: got %d %s", what, name, got.status, got.body)
+					t.Errorf("%s of %s: got %d %s, expected one of %s", what, name, got.status, got.body, allowed[what])
 					return
 				}
 			}
@@ -93,7 +94,7 @@ func TestWhateverIsDoneToATenantAtOnceIsDoneInSomeOrder(t *testing.T) {
 	}
 }
 
-func TestManyFirstRequestsOpenATenantOnce(t *testing.T) {
+func TestConcurrentFirstRequestsOpenATenantOnce(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("acme", 5)
 	opens := r.counter("fenec_tenants_opened_total")
@@ -110,15 +111,15 @@ func TestManyFirstRequestsOpenATenantOnce(t *testing.T) {
 		}
 		group.Wait()
 		if opened := opens.Get() - before; opened != 1 {
-			t.Fatalf("opened %d times", opened)
+			t.Fatalf("got %d opens of the tenant, expected 1", opened)
 		}
 	}
 }
 
-func TestOfManyCreatesOneIsFirst(t *testing.T) {
+func TestOneOfManyConcurrentCreatesSucceeds(t *testing.T) {
 	r := start(t, Config{})
 	for round := range 10 {
-		var made, taken atomic.Int64
+		var created, refused atomic.Int64
 		var group sync.WaitGroup
 		for range 8 {
 			group.Go(func() {
@@ -127,15 +128,15 @@ func TestOfManyCreatesOneIsFirst(t *testing.T) {
 				case err != nil:
 					t.Error(err)
 				case got.status == 201:
-					made.Add(1)
+					created.Add(1)
 				case got.status == 409:
-					taken.Add(1)
+					refused.Add(1)
 				}
 			})
 		}
 		group.Wait()
-		if made.Load() != 1 || taken.Load() != 7 {
-			t.Fatalf("%d made it and %d found it taken", made.Load(), taken.Load())
+		if created.Load() != 1 || refused.Load() != 7 {
+			t.Fatalf("got %d creates and %d conflicts, expected 1 and 7", created.Load(), refused.Load())
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestAGetMustHaveSoManyRows(t *testing.T) {
+func TestRequireChecksTheRowCountOfAGet(t *testing.T) {
 	r := start(t, Config{})
 	r.wantAdmin(201, "PUT", "tenants/x", "")
 	r.url += "/t/x"
@@ -28,7 +28,7 @@ func TestAGetMustHaveSoManyRows(t *testing.T) {
 			`{"ok":2,"results":[{"rows":[{"count":2}]},{"affected":1}]}`,
 		},
 		{
-			"a batch that writes, not met behind the write", "POST", "/batch", batch("put c {n: 5}", "get c where n = 5 require 1"), 412,
+			"a batch that writes, not met after the write", "POST", "/batch", batch("put c {n: 5}", "get c where n = 5 require 1"), 412,
 			`{"error":"1 row required, 2 found line 1 column 27","completed":0,"at":1}`,
 		},
 		{"which wrote nothing", "GET", "/c?n=5&count", "", 200, `{"count":1}`},
@@ -40,11 +40,11 @@ func TestAGetMustHaveSoManyRows(t *testing.T) {
 			"a batch that reads", "POST", "/batch", batch("get c count", "get c select max(n) require 1", "get c require 9"), 412,
 			`{"error":"9 rows required, 4 found line 1 column 15","completed":0,"at":2}`,
 		},
-		{"all of it is there", "GET", "/c?select=n", "", 200, `[{"n":1},{"n":1},{"n":2},{"n":5}]`},
+		{"the documents of the met batch", "GET", "/c?select=n", "", 200, `[{"n":1},{"n":1},{"n":2},{"n":5}]`},
 	})
 }
 
-func TestAFailedRequireKeepsNoKey(t *testing.T) {
+func TestAFailedRequireStoresNoIdempotencyKey(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("x", 0)
 	body := statement("get c require 1") + "\n" + statement("put c {n: 2}")
@@ -52,13 +52,13 @@ func TestAFailedRequireKeepsNoKey(t *testing.T) {
 	r.query("x", "put c {n: 1}")
 	for range 2 {
 		if got := r.want(200, "POST", "/t/x/batch", body, "Idempotency-Key", "k"); got.header.Get("Fenec-Seq") != "5" {
-			t.Errorf("under its key it is answered %v %s", got.header, got.body)
+			t.Errorf("got %v %s for the batch under its key, expected change 5", got.header, got.body)
 		}
 	}
 }
 
-// A batch that may be held is held while a get of it has other rows than required.
-func TestAGetThatRequiresHoldsABatch(t *testing.T) {
+// A batch that can wait is held until each of its gets returns the required number of rows.
+func TestABatchIsHeldUntilTheRequireOfItsGetIsMet(t *testing.T) {
 	clock := newClock()
 	r := start(t, Config{Clock: clock.Now})
 	r.jobs("x")
@@ -70,29 +70,29 @@ func TestAGetThatRequiresHoldsABatch(t *testing.T) {
 		opens     func()
 	}{
 		{"a row that is put", "get gates where open = true count require 1", func() { r.query("x", "put gates {open: true}") }},
-		{"one of two rows that goes", "get gates where open is null count require 1", func() {
+		{"one of two rows that is deleted", "get gates where open is null count require 1", func() {
 			r.query("x", "put gates [{}, {}]")
 			r.rest(1)
 			r.query("x", "del gates where open is null limit 1")
 		}},
-		{"a time that comes", "get gates where since <= now() count require 1", func() {
+		{"a time that is reached", "get gates where since <= now() count require 1", func() {
 			r.query("x", "put gates {since: now() + 60_000}")
 			r.rest(1)
 			clock.Advance(time.Minute)
 			r.tenants.Find([]byte("x")).Claims.WakeDue()
 		}},
-		{"a row that is over", "get gates where till is not null count require 1", func() {
+		{"a row that expires", "get gates where till is not null count require 1", func() {
 			r.query("x", "put gates [{till: now() + 1000}, {till: now() + 600_000}]")
 			r.rest(1)
 			clock.Advance(2 * time.Second)
 			r.tenants.Find([]byte("x")).Claims.WakeDue()
 		}},
-		{"a row beside which another comes", "get gates count require 1 lookup doors on gate required", func() {
+		{"a row that gets a child", "get gates count require 1 lookup doors on gate required", func() {
 			r.query("x", "put gates {id: 77}")
 			r.rest(1)
 			r.query("x", "put doors {gate: 77}")
 		}},
-		{"a value that another collection gets", "get doors where gate in (get gates select id where open = true) count require 1", func() {
+		{"a row of another collection", "get doors where gate in (get gates select id where open = true) count require 1", func() {
 			r.query("x", "del doors")
 			r.query("x", "put doors {gate: 78}")
 			r.rest(1)
@@ -115,7 +115,7 @@ func TestAGetThatRequiresHoldsABatch(t *testing.T) {
 		"get gates where till + 1 > now() require 1":                                       "reads the time only where",
 	} {
 		if got := r.want(400, "POST", "/t/x/batch", statement(claimJob)+"\n"+statement(get), "Fenec-Wait", "1000"); !strings.Contains(got.body, say) {
-			t.Errorf("%s is answered %s, which does not say %q", get, got.body, say)
+			t.Errorf("%s: got %s, expected it to contain %q", get, got.body, say)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// revision is what a tenant's name is at.
+// revision returns the revision of a tenant's name.
 func (r *running) revision(tenant string) string {
 	r.t.Helper()
 	got := r.admin("GET", "tenants/"+tenant+"/frozen", "").header.Get(revisionHeader)
@@ -16,21 +16,20 @@ func (r *running) revision(tenant string) string {
 	return got
 }
 
-// change sends an admin request that names what it was decided on.
+// change sends an admin request. Its headers are pairs of name and value, which name the state it expects.
 func (r *running) change(method, path, body string, names ...string) reply {
 	r.t.Helper()
 	return r.do(method, "/_admin/tenants/"+path, body, append([]string{"Authorization", "Bearer " + adminToken}, names...)...)
 }
 
-// stands is all that a change could change of a tenant.
-func (r *running) stands(tenant string) string {
+// snapshot returns what a change could change of a tenant: its freeze and the count of its documents.
+func (r *running) snapshot(tenant string) string {
 	r.t.Helper()
 	return r.admin("GET", "tenants/"+tenant+"/frozen", "").body + r.do("GET", "/t/"+tenant+"/c?count", "").body
 }
 
-// Whatever has become of a tenant in between, and though it looks as it did: a request that was decided before is
-// refused and changes nothing, and decided again it is done.
-func TestAChangeActsOnlyOnWhatItWasDecidedOn(t *testing.T) {
+// A request with a revision of before another change is refused and changes nothing, even if the tenant looks the same again.
+func TestAChangeWithAnOldRevisionIsRefused(t *testing.T) {
 	source := start(t, Config{})
 	source.fill("acme", 3)
 	image := source.image("acme")
@@ -50,8 +49,8 @@ func TestAChangeActsOnlyOnWhatItWasDecidedOn(t *testing.T) {
 	live, frozen := steps(put, thaw), steps(put, thaw, freeze)
 	cases := []struct {
 		name, method, path, body string
-		status                   int            // of the request that is not late
-		before                   func(*running) // brings about what it is decided on
+		status                   int            // of the request with the current revision
+		before                   func(*running) // creates the state whose revision the request has
 		meanwhile                map[string]func(*running)
 	}{
 		{"a freeze", "POST", "acme/freeze", `{"token":"late"}`, 200, live, map[string]func(*running){
@@ -86,12 +85,12 @@ func TestAChangeActsOnlyOnWhatItWasDecidedOn(t *testing.T) {
 				c.before(r)
 				decided := r.revision("acme")
 				meanwhile(r)
-				was := r.stands("acme")
+				was := r.snapshot("acme")
 				if got := r.change(c.method, c.path, c.body, revisionHeader, decided); got.status != 409 || !strings.Contains(got.body, decided) {
-					t.Errorf("late it is answered %d %s", got.status, got.body)
+					t.Errorf("got %d %s with an old revision, expected 409", got.status, got.body)
 				}
-				if now := r.stands("acme"); now != was {
-					t.Errorf("it was %s and late it made %s of it", was, now)
+				if now := r.snapshot("acme"); now != was {
+					t.Errorf("got the tenant %s after the refused request, expected %s", now, was)
 				}
 			})
 		}
@@ -102,7 +101,7 @@ func TestAChangeActsOnlyOnWhatItWasDecidedOn(t *testing.T) {
 			r.stop()
 			r = start(t, Config{Dir: r.config.Dir})
 			if got := r.change(c.method, c.path, c.body, revisionHeader, decided); got.status != 409 {
-				t.Errorf("late it is answered %d %s", got.status, got.body)
+				t.Errorf("got %d %s with an old revision, expected 409", got.status, got.body)
 			}
 		})
 		t.Run(c.name+" twice", func(t *testing.T) {
@@ -111,34 +110,34 @@ func TestAChangeActsOnlyOnWhatItWasDecidedOn(t *testing.T) {
 			decided := r.revision("acme")
 			for _, want := range []int{c.status, 409} {
 				if got := r.change(c.method, c.path, c.body, revisionHeader, decided); got.status != want {
-					t.Errorf("it is answered %d %s, want %d", got.status, got.body, want)
+					t.Errorf("got %d %s, expected %d", got.status, got.body, want)
 				}
 			}
 		})
 	}
 }
 
-// Reads, writes and what is only looked at end no revision, and closing a tenant that is idle does not either.
+// Reads, writes, images and the close of an idle tenant do not change its revision.
 func TestARevisionLastsUntilAChangeOfTheTenant(t *testing.T) {
 	r := start(t, Config{})
 	absent := r.revision("acme")
 	if again := r.revision("acme"); again != absent {
-		t.Errorf("a name without a tenant was at %s and is at %s", absent, again)
+		t.Errorf("got the revision %s of an absent tenant, expected %s again", again, absent)
 	}
 	r.fill("acme", 3)
-	made := r.revision("acme")
+	created := r.revision("acme")
 	r.insert("acme", 4, 1)
 	r.image("acme")
 	r.closeIdle("acme")
-	if now := r.revision("acme"); now != made || made == absent {
-		t.Errorf("it was at %s, then made at %s, and is at %s", absent, made, now)
+	if now := r.revision("acme"); now != created || created == absent {
+		t.Errorf("got the revisions %s when absent, %s when created and %s later, expected only the last two equal", absent, created, now)
 	}
-	if got := r.change("POST", "acme/revision", ""); got.header.Get(revisionHeader) != r.revision("acme") || r.revision("acme") == made {
-		t.Errorf("a renewal answers %v %s, and it is at %s", got.header, got.body, r.revision("acme"))
+	if got := r.change("POST", "acme/revision", ""); got.header.Get(revisionHeader) != r.revision("acme") || r.revision("acme") == created {
+		t.Errorf("got %v %s for a renewal, expected the new revision %s", got.header, got.body, r.revision("acme"))
 	}
 }
 
-// A damaged tenant has a revision too, by which it can be deleted.
+// A damaged tenant has a revision too, and can be deleted with it.
 func TestADamagedTenantIsDeletedByItsRevision(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("acme", 3)
@@ -148,14 +147,14 @@ func TestADamagedTenantIsDeletedByItsRevision(t *testing.T) {
 	}
 	r = start(t, Config{Dir: r.config.Dir})
 	if got := r.change("DELETE", "acme", "", revisionHeader, "another"); got.status != 409 {
-		t.Errorf("by another revision: %d %s", got.status, got.body)
+		t.Errorf("got %d %s with another revision, expected 409", got.status, got.body)
 	}
 	if got := r.change("DELETE", "acme", "", revisionHeader, r.revision("acme")); got.status != 204 {
-		t.Errorf("%d %s", got.status, got.body)
+		t.Errorf("got %d %s with its revision, expected 204", got.status, got.body)
 	}
 }
 
-func TestAChangeNamesTheChangeItWasDecidedOn(t *testing.T) {
+func TestAChangeWithAnotherSequenceNumberIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		name, method, path, body, seq string
 		status                        int
@@ -166,11 +165,11 @@ func TestAChangeNamesTheChangeItWasDecidedOn(t *testing.T) {
 		{"a freeze at the change", "POST", "acme/freeze", "", "6", 200},
 		{"a freeze at an earlier one", "POST", "acme/freeze", "", "5", 409},
 		{"a thaw at an earlier one", "POST", "acme/thaw", "", "5", 409},
-		{"a create, which is at none", "PUT", "other", "", "0", 409},
-		{"an install, which is at none", "PUT", "other/file", "", "0", 409},
+		{"a create of an absent tenant", "PUT", "other", "", "0", 409},
+		{"an install of an absent tenant", "PUT", "other/file", "", "0", 409},
 		{"no number", "DELETE", "acme", "", "x", 400},
 		{"a negative one", "DELETE", "acme", "", "-1", 400},
-		{"nothing", "DELETE", "acme", "", "", 400},
+		{"an empty one", "DELETE", "acme", "", "", 400},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := start(t, Config{})
@@ -178,16 +177,16 @@ func TestAChangeNamesTheChangeItWasDecidedOn(t *testing.T) {
 			r.insert("acme", 4, 1)
 			r.query("acme", "del c where n = 4")
 			if got := r.change(c.method, c.path, c.body, seqHeader, c.seq); got.status != c.status {
-				t.Fatalf("answered %d %s, want %d", got.status, got.body, c.status)
+				t.Fatalf("got %d %s, expected %d", got.status, got.body, c.status)
 			}
 			if c.status >= 400 {
-				r.insert("acme", 5, 1) // it goes on
+				r.insert("acme", 5, 1) // the tenant still accepts writes
 			}
 		})
 	}
 }
 
-// An image is held under the token it was installed with: only a request that names it, or none, ends that.
+// An image is held under the token of its install. Only a thaw or freeze with that token, or a thaw without one, is accepted.
 func TestAnImageIsHeldUnderItsToken(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("source", 3)
@@ -202,8 +201,8 @@ func TestAnImageIsHeldUnderItsToken(t *testing.T) {
 		{"a thaw under another", "?token=m1", "m2", "thaw", 409, `{"frozen":true,"token":"m1","held":true,"seq":4}`},
 		{"a freeze under another", "?token=m1", "m2", "freeze", 409, `{"frozen":true,"token":"m1","held":true,"seq":4}`},
 		{"a freeze under it", "?token=m1", "m1", "freeze", 200, `{"frozen":true,"token":"m1","held":true,"seq":4}`},
-		{"a freeze that gives it its name", "", "m2", "freeze", 200, `{"frozen":true,"token":"m2","held":true,"seq":4}`},
-		{"a thaw that gives it its name", "", "m2", "thaw", 200, `{"frozen":false,"held":false,"seq":4}`},
+		{"a freeze that gives it a token", "", "m2", "freeze", 200, `{"frozen":true,"token":"m2","held":true,"seq":4}`},
+		{"a thaw under one, installed without", "", "m2", "thaw", 200, `{"frozen":false,"held":false,"seq":4}`},
 		{"an escaped token", "?token=m%2F1+x", "m/1 x", "thaw", 200, `{"frozen":false,"held":false,"seq":4}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -215,7 +214,7 @@ func TestAnImageIsHeldUnderItsToken(t *testing.T) {
 			}
 			r.wantAdmin(c.status, "POST", "tenants/copy/"+c.verb, body)
 			if got := r.admin("GET", "tenants/copy/frozen", "").body; got != c.frozen {
-				t.Errorf("it is %s, want %s", got, c.frozen)
+				t.Errorf("got the state %s, expected %s", got, c.frozen)
 			}
 			r.wantAdmin(204, "DELETE", "tenants/copy", "")
 		})

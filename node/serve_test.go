@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// raw opens a connection of its own and sends bytes on it.
+// raw opens a connection and writes the bytes of a request to it.
 func (r *running) raw(request string) (net.Conn, *bufio.Reader) {
 	r.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
@@ -37,12 +37,12 @@ func (r *running) raw(request string) (net.Conn, *bufio.Reader) {
 	return conn, bufio.NewReader(conn)
 }
 
-func TestASlowBodyKeepsNobodyFromDeletingItsTenant(t *testing.T) {
+func TestASlowBodyDoesNotBlockTheDeleteOfItsTenant(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("acme", 1)
 	conn, in := r.raw("POST /t/acme/c HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\nExpect: 100-continue\r\n\r\n")
 	if line, err := in.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 100 ") {
-		t.Fatalf("%q %v", line, err) // the node is waiting for the body
+		t.Fatalf("got %q, %v, expected status 100", line, err) // the node is waiting for the body
 	}
 	r.wantAdmin(204, "DELETE", "tenants/acme", "")
 	if _, err := io.WriteString(conn, `{"n": 1}`); err != nil {
@@ -55,19 +55,19 @@ func TestASlowBodyKeepsNobodyFromDeletingItsTenant(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != 404 {
-		t.Errorf("got %d, want 404: the tenant is gone", resp.StatusCode)
+		t.Errorf("got %d after the delete, expected 404", resp.StatusCode)
 	}
 }
 
-func TestABodyForAnAbsentTenantIsNotAskedFor(t *testing.T) {
+func TestNoContinueIsSentForAnAbsentTenant(t *testing.T) {
 	r := start(t, Config{})
 	_, in := r.raw("POST /t/nobody/c HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n")
 	if line, err := in.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 404 ") {
-		t.Errorf("%q %v", line, err)
+		t.Errorf("got %q, %v, expected status 404", line, err)
 	}
 }
 
-func TestShutdownCutsOffWhatDoesNotEnd(t *testing.T) {
+func TestShutdownEndsRequestsAtItsDeadline(t *testing.T) {
 	r := start(t, Config{})
 	r.wantAdmin(201, "PUT", "tenants/acme", "")
 	r.query("acme", "create collection c (s text)")
@@ -75,33 +75,33 @@ func TestShutdownCutsOffWhatDoesNotEnd(t *testing.T) {
 		r.want(201, "POST", "/t/acme/c", `{"s": "`+strings.Repeat("x", 1<<20)+`"}`)
 	}
 	_, in := r.raw("GET /_admin/tenants/acme/file HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + adminToken + "\r\n\r\n")
-	if _, err := in.ReadString('\n'); err != nil { // the head is there; the client does not read on
+	if _, err := in.ReadString('\n'); err != nil { // the client reads the head and nothing after it
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	if err := r.Node.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, expected %v", err, context.DeadlineExceeded)
 	}
-	r.shutdown = func(context.Context) error { return nil } // the clean-up's: it has been
+	r.shutdown = func(context.Context) error { return nil } // for the clean-up: the node is shut down already
 	again := start(t, Config{Dir: r.config.Dir})
 	if got := again.count("acme"); got != `{"count":24}` {
-		t.Error(got)
+		t.Errorf("got %s after a restart, expected 24 documents", got)
 	}
 }
 
-func TestAHealthCheckTellsAStoppingNode(t *testing.T) {
+func TestTheHealthCheckOfAStoppingNodeFails(t *testing.T) {
 	n := &Node{}
 	if a := n.health(nil); a.Status != 200 {
-		t.Errorf("got %d", a.Status)
+		t.Errorf("got %d, expected 200", a.Status)
 	}
 	n.stopping.Store(true)
 	if a := n.health(nil); a.Status != 503 {
-		t.Errorf("got %d", a.Status)
+		t.Errorf("got %d while stopping, expected 503", a.Status)
 	}
 }
 
-func TestAStatementThatRunsTooLongIsStopped(t *testing.T) {
+func TestAStatementIsStoppedAtItsTimeout(t *testing.T) {
 	r := start(t, Config{})
 	r.wantAdmin(201, "PUT", "tenants/acme", "")
 	r.query("acme", "create collection c (n int)")
@@ -112,11 +112,11 @@ func TestAStatementThatRunsTooLongIsStopped(t *testing.T) {
 	got := r.want(503, "GET", "/t/acme/c?n=2", "")
 	want := `{"error":"the statement ran out of time after 1ns: it was about to begin","retry_after":1}`
 	if got.header.Get("Retry-After") == "" || strings.TrimSpace(got.body) != want {
-		t.Errorf("%v %s, want %s", got.header, got.body, want)
+		t.Errorf("got %v %s, expected Retry-After and %s", got.header, got.body, want)
 	}
 }
 
-func TestAStatementThatIsStoppedSaysWhatItWasDoing(t *testing.T) {
+func TestTheErrorOfATimeoutNamesTheStepOfTheStatement(t *testing.T) {
 	r := start(t, Config{})
 	r.wantAdmin(201, "PUT", "tenants/acme", "")
 	r.query("acme", "create collection c (s text)")
@@ -128,11 +128,11 @@ func TestAStatementThatIsStoppedSaysWhatItWasDoing(t *testing.T) {
 		return time.UnixMilli(1_700_000_000_000 + ticks.Add(step.Load()))
 	}})
 	r.want(200, "GET", "/t/acme/c?count", "")
-	step.Store(3) // milliseconds a look at the clock: one as the statement begins, and one for every few thousand rows
+	step.Store(3) // milliseconds per call of the clock: one call at the start of a statement, one for every few thousand rows
 	got := r.want(503, "POST", "/t/acme/query", `{"query": "get c where lower(s) = 'b'"}`)
 	want := regexp.MustCompile(`^{"error":"the statement ran out of time after 10ms: it was scanning c, [0-9]+ [0-9]+ of 20 000 rows tested","retry_after":1}$`)
 	if !want.MatchString(strings.TrimSpace(got.body)) {
-		t.Error(got.body)
+		t.Errorf("got %s, expected %s", got.body, want)
 	}
 }
 
@@ -147,10 +147,12 @@ func TestTLSIsServed(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != 200 || resp.TLS == nil {
-		t.Errorf("got %d over %v", resp.StatusCode, resp.TLS)
+		t.Errorf("got %d over %v, expected 200 over TLS", resp.StatusCode, resp.TLS)
 	}
 }
 
+// selfSigned writes a self-signed certificate of 127.0.0.1 and its key to files, and returns their names and a pool with the
+// certificate.
 func selfSigned(t *testing.T) (cert, key string, roots *x509.CertPool) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -11,10 +11,9 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// TestWhatIsToldByItsNumberIsAsDurableAsItsAnswer holds a write in the disk, at the call its policy waits for. Reads see
-// it; live queries, new ones too, and reads that wait for its change do not until the disk is done, and never where it
-// fails.
-func TestWhatIsToldByItsNumberIsAsDurableAsItsAnswer(t *testing.T) {
+// TestAChangeIsSentOnlyOnceItIsDurable blocks a write in the disk call that its policy waits for. Plain reads see the write.
+// Live queries and reads that wait for its change see it only after the disk call, and never if the call fails.
+func TestAChangeIsSentOnlyOnceItIsDurable(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		policy wal.Policy
@@ -28,12 +27,14 @@ func TestWhatIsToldByItsNumberIsAsDurableAsItsAnswer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fs := crashfs.New(1)
-			inBubble(t, Config{FS: fs, Sync: c.policy}, func(r *running) { heldInTheDisk(r, fs, c.op, c.fails) })
+			inBubble(t, Config{FS: fs, Sync: c.policy}, func(r *running) { checkBlocked(r, fs, c.op, c.fails) })
 		})
 	}
 }
 
-func heldInTheDisk(r *running, fs *crashfs.FS, op crashfs.Op, fails error) {
+// checkBlocked blocks a write in the disk operation op, which then returns fails, and checks what each client gets before and
+// after.
+func checkBlocked(r *running, fs *crashfs.FS, op crashfs.Op, fails error) {
 	t := r.t
 	r.fill("x", 1)
 	history := r.want(200, "GET", "/t/x/c", "", "Fenec-Read", "replica").header.Get("Fenec-History")
@@ -47,7 +48,7 @@ func heldInTheDisk(r *running, fs *crashfs.FS, op crashfs.Op, fails error) {
 		}
 		return nil
 	})
-	var got []string // in the order they come, of each client apart
+	var got []string // the responses and events of each client in their order
 	write, after, unnamed, late := make(chan reply, 1), make(chan reply, 1), make(chan reply, 1), make(chan string, 1)
 	events := make(chan string, 1)
 	send := func(to chan<- reply, method, path, body string, headers ...string) {
@@ -77,21 +78,21 @@ func heldInTheDisk(r *running, fs *crashfs.FS, op crashfs.Op, fails error) {
 	}()
 	synctest.Wait()
 	if seen := r.count("x"); seen != `{"count":2}` {
-		t.Errorf("a read does not see what has landed: %s", seen)
+		t.Errorf("got %s for a read before the disk call returned, expected 2 documents", seen)
 	}
 	if len(write)+len(after)+len(unnamed)+len(late)+len(events) > 0 {
-		t.Errorf("before the disk is done: %d writes, %d reads, %d streams and %d events are answered",
+		t.Errorf("before the disk call returned: got responses to %d writes and %d reads, %d streams and %d events, expected none",
 			len(write), len(after)+len(unnamed), len(late), len(events))
 	}
 	if fails == nil {
-		// Another lands meanwhile and is held in its turn: an event of both waits for it.
+		// A second write lands meanwhile and is blocked next. The event of both waits for it.
 		second := make(chan reply, 1)
 		go send(second, "POST", "/t/x/c", `{"n": 3, "s": "s3"}`)
 		synctest.Wait()
 		release <- nil
 		synctest.Wait()
 		if len(events) > 0 || len(second) > 0 || len(write) != 1 {
-			t.Errorf("before the disk is done with the second: %d events, %d and %d writes are answered", len(events), len(write), len(second))
+			t.Errorf("before the second disk call returned: got %d events and %d and %d responses to the writes, expected 0, 1 and 0", len(events), len(write), len(second))
 		}
 		release <- nil
 		synctest.Wait()
@@ -101,7 +102,7 @@ func heldInTheDisk(r *running, fs *crashfs.FS, op crashfs.Op, fails error) {
 			`change 4 [{"id":2,"n":2,"s":"s2"} {"id":3,"n":3,"s":"s3"}] [] false`,
 		}
 		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("once it is done came\n%q, want\n%q", got, want)
+			t.Errorf("after the disk calls: got\n%q, expected\n%q", got, want)
 		}
 		fs.Hook(nil)
 		w.stop()
@@ -111,21 +112,21 @@ func heldInTheDisk(r *running, fs *crashfs.FS, op crashfs.Op, fails error) {
 	synctest.Wait()
 	fs.Hook(nil)
 	if len(after) != 1 || len(unnamed) != 0 {
-		t.Errorf("of the reads that wait for what could not be written, %d and %d are answered at once", len(after), len(unnamed))
+		t.Errorf("got %d and %d responses at once to the reads that wait for a failed write, expected 1 and 0", len(after), len(unnamed))
 	}
 	got = append(got, strconv.Itoa((<-write).status), strconv.Itoa((<-after).status), <-late)
 	if want := []string{"500", "504", `2 seed 2 [{"id":1,"n":1,"s":"s1"}]`}; fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("once it has failed came\n%q, want\n%q", got, want)
+		t.Errorf("after the failure: got\n%q, expected\n%q", got, want)
 	}
-	if a := <-unnamed; a.status != 504 { // as its wait is over
-		t.Errorf("the read that waits for a number is answered %v", a)
+	if a := <-unnamed; a.status != 504 { // when its wait ends
+		t.Errorf("got %v for the read that waits for a number, expected 504", a)
 	}
 	if len(events) > 0 && <-events != " " { // a heartbeat
-		t.Error("a live query was sent changes that could not be written")
+		t.Error("a live query got an event of a failed write, expected none")
 	}
 	if seen := r.count("x"); seen != `{"count":1}` {
-		t.Errorf("after the failure there is %s", seen)
+		t.Errorf("got %s after the failure, expected 1 document", seen)
 	}
 	w.stop()
-	r.wantAdmin(204, "DELETE", "tenants/x", "") // which a shutdown would close with an error
+	r.wantAdmin(204, "DELETE", "tenants/x", "") // otherwise the shutdown reports its failed disk
 }

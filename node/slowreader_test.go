@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestAReaderThatStopsReadingCostsUnderAMegabyte makes the same 100 000 writes with a live query that nobody reads and
-// without one, and compares what the heap holds after them. Then the client reads on, and comes to the right rows.
+// TestAReaderThatStopsReadingCostsUnderAMegabyte runs the same 100 000 updates without a live query and with one whose client
+// does not read, and compares the heap after them. Then the client reads all events and has the right rows.
 func TestAReaderThatStopsReadingCostsUnderAMegabyte(t *testing.T) {
 	const rows, rounds = 100, 1000
 	held := func(read func(r *running) func()) int64 {
@@ -41,12 +41,12 @@ func TestAReaderThatStopsReadingCostsUnderAMegabyte(t *testing.T) {
 		}
 	})
 	if more := stuck - alone; more > 1<<20 {
-		t.Errorf("the node holds %d bytes more for a client that reads nothing, at most a megabyte is meant", more)
+		t.Errorf("got %d bytes more of heap for a client that reads nothing, expected at most a megabyte", more)
 	}
-	t.Logf("%d bytes more for a client that reads nothing, beside %d", stuck-alone, alone)
+	t.Logf("%d bytes more of heap for a client that reads nothing, over %d", stuck-alone, alone)
 }
 
-// heap is how many bytes of the heap are in use.
+// heap returns how many bytes of the heap are in use.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC()

@@ -10,7 +10,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-func TestStatementsAreCounted(t *testing.T) {
+func TestStatementStatisticsCountCallsRowsAndErrors(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("x", 3)
 	r.want(204, "DELETE", "/t/x/_stats/statements", "")
@@ -32,25 +32,25 @@ func TestStatementsAreCounted(t *testing.T) {
 		"get c where n = ?": {2, 2, 0}, "get c where n = ? limit ?": {1, 1, 0}, "insert into c ?": {1, 0, 1},
 	}
 	if len(got) != len(want) {
-		t.Errorf("got %s", body)
+		t.Errorf("got %s, expected %d statements", body, len(want))
 	}
 	for i, s := range got {
 		if want[s.Statement] != [3]int{s.Calls, s.Rows, s.Errors} || s.Max <= 0 || s.Max > s.Total {
-			t.Errorf("%s: got %+v, want %v", s.Statement, s, want[s.Statement])
+			t.Errorf("%s: got %+v, expected %v", s.Statement, s, want[s.Statement])
 		}
 		if i > 0 && s.Total > got[i-1].Total {
-			t.Errorf("%s stands behind what took less: %s", s.Statement, body)
+			t.Errorf("%s is listed after a statement that took less time: %s", s.Statement, body)
 		}
 	}
 	r.want(204, "DELETE", "/t/x/_stats/statements", "")
 	if got := r.want(200, "GET", "/t/x/_stats/statements", "").body; got != "[]" {
-		t.Errorf("after a reset: %s", got)
+		t.Errorf("got %s after a reset, expected []", got)
 	}
 	r.want(405, "POST", "/t/x/_stats/statements", "")
 	r.want(404, "GET", "/t/x/_stats/statements/more", "")
 }
 
-// shared is a log that a node and a test use at once.
+// shared is a log that a node and a test use concurrently.
 type shared struct {
 	mu  sync.Mutex
 	log bytes.Buffer
@@ -75,6 +75,6 @@ func TestASlowStatementIsLoggedWithItsTenant(t *testing.T) {
 	r.want(200, "GET", "/t/acme/c?s=eq.s1", "")
 	got := log.String()
 	if !strings.Contains(got, `"tenant":"acme","statement":"get c where s = ?"`) || strings.Contains(got, "s1") {
-		t.Errorf("the log is\n%s", got)
+		t.Errorf("got the log\n%s\nexpected the tenant and the statement without its values", got)
 	}
 }

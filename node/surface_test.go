@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// step is one request of a story and its answer: the whole body, or if it ends in ... its beginning.
+// step is a request and its expected response. A want that ends in ... is the beginning of the body.
 type step struct {
 	says         string
 	method, path string
@@ -16,13 +16,14 @@ type step struct {
 	want         string
 }
 
+// play sends the requests of steps and checks the responses.
 func (r *running) play(steps []step) {
 	r.t.Helper()
 	for _, s := range steps {
 		got := r.do(s.method, s.path, s.body)
 		begins, open := strings.CutSuffix(s.want, "...")
 		if got.status != s.status || !(got.body == s.want || open && strings.HasPrefix(got.body, begins)) {
-			r.t.Errorf("%s: %s %s %s:\n got %d %s\nwant %d %s", s.says, s.method, s.path, s.body, got.status, got.body, s.status, s.want)
+			r.t.Errorf("%s: %s %s %s:\n got %d %s\nexpected %d %s", s.says, s.method, s.path, s.body, got.status, got.body, s.status, s.want)
 		}
 	}
 }
@@ -114,7 +115,7 @@ func TestRESTReads(t *testing.T) {
 		{"count that says true", "GET", "/books?count=true&year=gte.1900", "", 200, `{"count":2}`},
 		{"count that says false", "GET", "/books?count=false&year=1815&select=id", "", 200, `[{"id":1}]`},
 		{"count and count=true", "GET", "/books?count&count=true", "", 400, `{"error":"count is given twice"}`},
-		{"a count of what is no field", "GET", "/books?count=1", "", 404, `{"error":"books has no field count"}`},
+		{"a count of an unknown field", "GET", "/books?count=1", "", 404, `{"error":"books has no field count"}`},
 		{"count=true of lookups that are not required", "GET", "/books?lookup=books&count=true", "", 400, `{"error":"...`},
 		{"count=true of a write", "DELETE", "/books?count=true&id=9", "", 400, `{"error":"count does not go with this method"}`},
 		{"count beside a limit", "GET", "/books?count&limit=1", "", 400, `{"error":"count...`},
@@ -122,7 +123,7 @@ func TestRESTReads(t *testing.T) {
 		{"an unknown field to order by", "GET", "/books?order=author", "", 404, `{"error":"...`},
 		{"an unknown field to select", "GET", "/books?select=author", "", 404, `{"error":"...`},
 		{"an unknown collection", "GET", "/films", "", 404, `{"error":"...`},
-		{"a name that cannot be a collection's", "GET", "/a-b", "", 404, `{"error":"...`},
+		{"an invalid collection name", "GET", "/a-b", "", 404, `{"error":"...`},
 		{"a where that is no condition", "GET", "/books?where=year+%3C", "", 400, `{"error":"...`},
 		{"a where that would end its parentheses", "GET", "/books?where=year=1)+or+(year=2", "", 400, `{"error":"...`},
 		{"a where with a parameter", "GET", "/books?where=year=$1&id=1", "", 400, `{"error":"...`},
@@ -138,7 +139,7 @@ func TestRESTReads(t *testing.T) {
 	}
 }
 
-func TestFieldsMayBeCalledLikeKeywords(t *testing.T) {
+func TestFieldsCanBeNamedLikeKeywords(t *testing.T) {
 	r := start(t, Config{})
 	r.wantAdmin(201, "PUT", "tenants/x", "")
 	r.url += "/t/x"
@@ -188,7 +189,7 @@ func TestRESTWrites(t *testing.T) {
 		{"of none", "PATCH", "/books?id=99", `{"price": 1}`, 200, `{"updated":0}`},
 		{"by where", "PATCH", "/books?where=id=2", `{"price": 2}`, 200, `{"updated":1}`},
 		{"of an unknown field", "PATCH", "/books?id=1", `{"author": 1}`, 404, `{"error":"...`},
-		{"of no name", "PATCH", "/books?id=1", `{"a b": 1}`, 400, `{"error":"update: expected the names...`},
+		{"of an invalid name", "PATCH", "/books?id=1", `{"a b": 1}`, 400, `{"error":"update: expected the names...`},
 		{"of a path that would be a statement", "PATCH", "/books?id=1", `{"price: 1} where id = 2 --": 1}`, 400, `{"error":"...`},
 		{"of the id", "PATCH", "/books?id=1", `{"id": 7}`, 400, `{"error":"...`},
 		{"of nothing", "PATCH", "/books?id=1", `{}`, 400, `{"error":"update: expected an object...`},
@@ -229,7 +230,7 @@ func TestQueryAndBatch(t *testing.T) {
 		{"no query", "POST", "/query", `{"params": []}`, 400, `{"error":"expected an object...`},
 		{"parameters that are no list", "POST", "/query", `{"query": "collections", "params": {}}`, 400, `{"error":"expected an object...`},
 		{"no object", "POST", "/query", `["collections"]`, 400, `{"error":"expected an object...`},
-		{"more behind it", "POST", "/query", `{"query": "collections"} x`, 400, `{"error":"the JSON...`},
+		{"text after it", "POST", "/query", `{"query": "collections"} x`, 400, `{"error":"the JSON...`},
 		{"two of them", "POST", "/query", `{"query": "collections"}{"query": "collections"}`, 400, `{"error":"...`},
 		{"a key twice", "POST", "/query", `{"query": "collections", "query": "collections"}`, 400, `{"error":"...`},
 		{"a lone surrogate", "POST", "/query", `{"query": "collections", "params": ["\ud800"]}`, 400, `{"error":"...`},
@@ -244,7 +245,7 @@ func TestQueryAndBatch(t *testing.T) {
 		{"a batch without a body", "POST", "/batch", "", 400, `{"error":"the batch is empty...`},
 		{"a failing batch", "POST", "/batch", `{"query": "put books {title: \"c\"}"}` + "\n" + `{"query": "del books where id = 99 require 1"}`, 412, `{"error":"...`},
 		{"wrote nothing", "GET", "/books?title=c&count", "", 200, `{"count":0}`},
-		{"a batch with a line that is none", "POST", "/batch", `{"query": "put books {title: \"c\"}"}` + "\n" + `{"query"`, 400, `{"error":"...`},
+		{"a batch with an invalid line", "POST", "/batch", `{"query": "put books {title: \"c\"}"}` + "\n" + `{"query"`, 400, `{"error":"...`},
 		{"wrote nothing either", "GET", "/books?title=c&count", "", 200, `{"count":0}`},
 		{"a compact in a batch", "POST", "/batch", `{"query": "put books {title: \"c\"}"}` + "\n" + `{"query": "compact"}` + "\n" + `{"query": "get films"}`, 404, `{"error":"...`},
 		{"keeps what ran", "GET", "/books?title=c&count", "", 200, `{"count":1}`},
@@ -255,12 +256,12 @@ func TestQueryAndBatch(t *testing.T) {
 		`{"query": "compact"}` + "\n" + `{"query": "get books"}` + "\n" + `{"query": "get films"}`: `,"completed":2,"at":2}`,
 	} {
 		if got := r.do("POST", "/batch", body); !strings.HasPrefix(got.body, `{"error":"`) || !strings.HasSuffix(got.body, want) {
-			t.Errorf("%s: got %s, want it to end in %s", body, got.body, want)
+			t.Errorf("%s: got %s, expected it to end in %s", body, got.body, want)
 		}
 	}
 	got := r.want(400, "POST", "/query", `{"query": "get books\nwhere year <"}`)
 	if !strings.Contains(got.body, "line 2 column") {
-		t.Errorf("no place in the statement: %s", got.body)
+		t.Errorf("got %s, expected the position in the statement", got.body)
 	}
 }
 
@@ -282,7 +283,7 @@ func TestRootCollectionsAndSchema(t *testing.T) {
 		{"the schema as something else", "GET", "/_schema?as=sql", "", 400, `{"error":...`},
 		{"no statistics of other things", "GET", "/_stats", "", 404, `{"error":...`},
 		{"whoami", "GET", "/_whoami", "", 501, `{"error":...`},
-		{"a name of the server's", "GET", "/_nothing", "", 404, `{"error":...`},
+		{"a reserved name", "GET", "/_nothing", "", 404, `{"error":...`},
 	})
 	made := r.want(200, "GET", "/_schema?as=fenecql", "").body
 	r.url = strings.TrimSuffix(r.url, "/t/x")
@@ -291,7 +292,7 @@ func TestRootCollectionsAndSchema(t *testing.T) {
 		r.query("y", statement)
 	}
 	if got := r.want(200, "GET", "/t/y/_schema?as=fenecql", "").body; got != made {
-		t.Errorf("the statements make another schema:\n%s\n%s", got, made)
+		t.Errorf("the statements create another schema: got\n%s\nexpected\n%s", got, made)
 	}
 }
 
@@ -314,37 +315,37 @@ func TestMethodsAndHeaders(t *testing.T) {
 		{"/_metrics", "GET, HEAD, OPTIONS"},
 	} {
 		if got := r.want(405, "TRACE", tc.path, ""); got.header.Get("Allow") != tc.allow {
-			t.Errorf("%s: Allow is %q, want %q", tc.path, got.header.Get("Allow"), tc.allow)
+			t.Errorf("%s: got Allow %q, expected %q", tc.path, got.header.Get("Allow"), tc.allow)
 		}
 		if got := r.want(204, "OPTIONS", tc.path, ""); got.header.Get("Allow") != tc.allow || got.body != "" {
-			t.Errorf("OPTIONS %s: Allow is %q, want %q", tc.path, got.header.Get("Allow"), tc.allow)
+			t.Errorf("OPTIONS %s: got Allow %q, expected %q", tc.path, got.header.Get("Allow"), tc.allow)
 		}
 	}
 	get, head := r.want(200, "GET", "/t/x/c", ""), r.want(200, "HEAD", "/t/x/c", "")
 	if head.body != "" || head.header.Get("Content-Length") != get.header.Get("Content-Length") {
-		t.Errorf("HEAD answers %q and the length %s, GET %s", head.body, head.header.Get("Content-Length"), get.header.Get("Content-Length"))
+		t.Errorf("HEAD: got the body %q and the length %s, expected none and %s", head.body, head.header.Get("Content-Length"), get.header.Get("Content-Length"))
 	}
 	if got := get.header.Get("Content-Type"); got != "application/json" {
-		t.Errorf("the type is %q", got)
+		t.Errorf("got Content-Type %q, expected application/json", got)
 	}
 	wrote := r.want(201, "POST", "/t/x/c", `{"n": 1}`)
 	if wrote.header.Get("Fenec-Seq") != "4" || wrote.header.Get("Fenec-History") == "" {
-		t.Errorf("a write does not say where it left the tenant: %v", wrote.header)
+		t.Errorf("got %v for an insert, expected change 4 and its history", wrote.header)
 	}
 	if got := r.want(200, "DELETE", "/t/x/c?id=99", ""); got.header.Get("Fenec-Seq") != "4" {
-		t.Errorf("nor one that found nothing: %v", got.header)
+		t.Errorf("got %v for a delete of no row, expected change 4", got.header)
 	}
 	if got := r.want(200, "POST", "/t/x/query", `{"query": "put c {n: 2}"}`); got.header.Get("Fenec-Seq") != "5" {
-		t.Errorf("nor a statement: %v", got.header)
+		t.Errorf("got %v for a statement, expected change 5", got.header)
 	}
 	if got := r.want(200, "POST", "/t/x/batch", `{"query": "put c {n: 2}"}`); got.header.Get("Fenec-Seq") != "6" {
-		t.Errorf("nor a batch: %v", got.header)
+		t.Errorf("got %v for a batch, expected change 6", got.header)
 	}
 	if get.header.Get("Fenec-Seq") != "" {
-		t.Errorf("a plain read names a position: %v", get.header)
+		t.Errorf("got %v for a plain read, expected no position", get.header)
 	}
 	if got := r.want(200, "GET", "/t/x/c", "", "X-Request-Id", "abc"); got.header.Get("X-Request-Id") != "abc" {
-		t.Errorf("the request's id is not echoed: %v", got.header)
+		t.Errorf("got %v, expected the X-Request-Id of the request", got.header)
 	}
 	for _, tc := range []struct {
 		method, name, value string
@@ -358,12 +359,12 @@ func TestMethodsAndHeaders(t *testing.T) {
 			body = `{"n": 1}`
 		}
 		if got := r.do(tc.method, "/t/x/c?id=gt.0", body, tc.name, tc.value); got.status != tc.status {
-			t.Errorf("%s with %s: got %d %s, want %d", tc.method, tc.name, got.status, got.body, tc.status)
+			t.Errorf("%s with %s: got %d %s, expected %d", tc.method, tc.name, got.status, got.body, tc.status)
 		}
 	}
 }
 
-func TestPathsOfNoTenant(t *testing.T) {
+func TestPathsOutsideATenant(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("x", 1)
 	r.play([]step{
@@ -373,14 +374,14 @@ func TestPathsOfNoTenant(t *testing.T) {
 		{"an upper-case letter", "GET", "/t/X/c", "", 400, `{"error":...`},
 		{"a dot", "GET", "/t/x.y/c", "", 400, `{"error":...`},
 		{"an escaped tenant", "GET", "/t/%78/c", "", 400, `{"error":...`},
-		{"dots that lead elsewhere", "GET", "/t/x/%2e%2e/c", "", 400, `{"error":...`},
+		{"dots that leave the tenant", "GET", "/t/x/%2e%2e/c", "", 400, `{"error":...`},
 		{"empty segments", "GET", "/t//x//c?count", "", 200, `{"count":1}`},
 		{"health", "GET", "/_health", "", 200, `{"status":"ok"}`},
 		{"nothing below it", "GET", "/_health/x", "", 404, `{"error":...`},
 	})
 }
 
-func TestMetricsTellWhatTheNodeHolds(t *testing.T) {
+func TestMetricsCountTenantsAndRequests(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("secret-name", 1)
 	r.want(404, "GET", "/t/nobody/", "")
@@ -390,7 +391,7 @@ func TestMetricsTellWhatTheNodeHolds(t *testing.T) {
 		"fenec_tenants_frozen 0\n", `fenec_requests_total{class="5xx"} 0` + "\n",
 	} {
 		if !strings.Contains(got.body, line) {
-			t.Errorf("there is no %q in\n%s", line, got.body)
+			t.Errorf("expected %q in\n%s", line, got.body)
 		}
 	}
 	if strings.Contains(got.body, "secret-name") {
@@ -400,7 +401,7 @@ func TestMetricsTellWhatTheNodeHolds(t *testing.T) {
 	for _, line := range strings.Split(strings.TrimSpace(got.body), "\n") {
 		name, _, _ := strings.Cut(line, " ")
 		if names[name] && !strings.HasPrefix(line, "#") {
-			t.Errorf("%s comes twice", name)
+			t.Errorf("got the series %s twice, expected once", name)
 		}
 		names[name] = true
 	}
@@ -410,7 +411,7 @@ func TestAFileIsServedAtTheRoot(t *testing.T) {
 	file := t.TempDir() + "/data.fenec"
 	r := start(t, Config{File: file})
 	r.play([]step{
-		{"a file that was not there", "GET", "/", "", 200, `{"fenec":"test","collections":[]}`},
+		{"a file that did not exist", "GET", "/", "", 200, `{"fenec":"test","collections":[]}`},
 		{"a collection", "POST", "/query", `{"query": "create collection t (n int)"}`, 200, `{"message":...`},
 		{"a collection named like the tenants' path", "POST", "/t", `{"n": 1}`, 201, `{"inserted":1}`},
 		{"is one", "GET", "/t?n=1", ``, 200, `[{"id":1,"n":1}]`},
@@ -446,11 +447,11 @@ func TestABodyPastTheLimitIsRefused(t *testing.T) {
 	}
 	resp.Body.Close()
 	if resp.StatusCode != 413 {
-		t.Errorf("got %d, want 413", resp.StatusCode)
+		t.Errorf("got %d, expected 413", resp.StatusCode)
 	}
 }
 
-// zeroes is a body that is never to be read.
+// zeroes is an endless body, which the client must not send.
 type zeroes struct{}
 
 func (*zeroes) Read(p []byte) (int, error) { return len(p), nil }

@@ -17,7 +17,7 @@ func TestATenantIsOpenedByItsFirstRequest(t *testing.T) {
 	r.stop()
 	r = start(t, Config{Dir: r.config.Dir})
 	if r.isOpen("acme") {
-		t.Fatal("the tenant is open before anybody asked for it")
+		t.Fatal("the tenant is open before its first request")
 	}
 	r.count("acme")
 	if !r.isOpen("acme") {
@@ -25,27 +25,27 @@ func TestATenantIsOpenedByItsFirstRequest(t *testing.T) {
 	}
 }
 
-func TestARequestNeverMakesATenant(t *testing.T) {
+func TestARequestNeverCreatesATenant(t *testing.T) {
 	r := start(t, Config{})
 	for _, path := range []string{"/t/typo", "/t/typo/", "/t/typo/c", "/t/typo/collections", "/t/typo/c?id=1"} {
 		got := r.want(404, "GET", path, "")
 		if got.header.Get("Fenec-Tenant") != "absent" || got.body != `{"error":"no tenant typo here"}` {
-			t.Errorf("%s: %v %s", path, got.header, got.body)
+			t.Errorf("%s: got %v %s, expected an absent tenant", path, got.header, got.body)
 		}
 	}
 	if got := r.want(404, "POST", "/t/typo/query", `{"query": "create collection c (n int)"}`); got.header.Get("Fenec-Tenant") != "absent" {
-		t.Error("a write to an absent tenant is not marked by its header")
+		t.Error("a write to an absent tenant lacks Fenec-Tenant: absent")
 	}
 	if _, err := os.Stat(r.file("typo.fenec")); err == nil {
-		t.Error("a request made a tenant")
+		t.Error("a request created a tenant")
 	}
 }
 
-func TestAnUnknownCollectionIsNoAbsentTenant(t *testing.T) {
+func TestAnUnknownCollectionIsNotReportedAsAnAbsentTenant(t *testing.T) {
 	r := start(t, Config{})
 	r.wantAdmin(201, "PUT", "tenants/acme", "")
 	if got := r.want(404, "GET", "/t/acme/nothing", ""); got.header.Get("Fenec-Tenant") != "" {
-		t.Error("a router would look for the tenant elsewhere")
+		t.Errorf("got Fenec-Tenant %q, with which a router would look for the tenant elsewhere, expected none", got.header.Get("Fenec-Tenant"))
 	}
 }
 
@@ -56,15 +56,15 @@ func TestAnIdleTenantIsClosedAndOpenedAgain(t *testing.T) {
 	clock.Advance(59 * time.Second)
 	r.tenants.Sweep()
 	if !r.isOpen("acme") {
-		t.Fatal("closed too early")
+		t.Fatal("the tenant was closed before a minute")
 	}
 	clock.Advance(time.Second)
 	r.tenants.Sweep()
 	if r.isOpen("acme") {
-		t.Fatal("still open after a minute without a request")
+		t.Fatal("the tenant is open after a minute without a request")
 	}
 	if got := r.count("acme"); got != `{"count":2}` {
-		t.Errorf("opened again: %s", got)
+		t.Errorf("got %s after the tenant was opened again, expected 2 documents", got)
 	}
 }
 
@@ -80,12 +80,12 @@ func TestATenantInUseIsNeverClosed(t *testing.T) {
 	clock.Advance(time.Hour)
 	r.tenants.Sweep()
 	if !r.isOpen("acme") {
-		t.Error("closed under a request")
+		t.Error("the tenant was closed during a request")
 	}
 	r.tenants.Release(one)
 	r.tenants.Sweep()
 	if r.isOpen("acme") {
-		t.Error("not closed though past the memory and idle")
+		t.Error("the tenant is open past the memory and idle, expected closed")
 	}
 }
 
@@ -104,11 +104,11 @@ func TestTheLeastRecentlyUsedTenantIsClosedForMemory(t *testing.T) {
 	r.budget.tenants.MaxMemory = r.budget.tenants.Memory() + 100 // room for what is open, and no more
 	r.wantAdmin(201, "PUT", "tenants/d", "")
 	if open := fmt.Sprint(r.isOpen("a"), r.isOpen("b"), r.isOpen("c"), r.isOpen("d")); open != "true false true true" {
-		t.Errorf("open are a, b, c, d: %s", open)
+		t.Errorf("got %s for whether a, b, c and d are open, expected only b closed", open)
 	}
 }
 
-func TestWithEveryTenantInUseOneMoreIsOpenedAnyway(t *testing.T) {
+func TestATenantIsOpenedPastTheMemoryIfEveryOtherIsInUse(t *testing.T) {
 	r := start(t, Config{MaxMemory: 1})
 	for _, name := range []string{"a", "b"} {
 		r.wantAdmin(201, "PUT", "tenants/"+name, "")
@@ -120,11 +120,11 @@ func TestWithEveryTenantInUseOneMoreIsOpenedAnyway(t *testing.T) {
 	defer r.tenants.Release(a)
 	r.want(200, "GET", "/t/b/", "")
 	if !r.isOpen("a") {
-		t.Error("a was closed in use")
+		t.Error("a was closed while it was in use")
 	}
 }
 
-func TestATenantPastTheMemoryTakesNothingButDeletes(t *testing.T) {
+func TestATenantPastTheMemoryAcceptsOnlyDeletes(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("acme", 100)
 	r.budget.tenants.MaxMemory = 1
@@ -136,14 +136,14 @@ func TestATenantPastTheMemoryTakesNothingButDeletes(t *testing.T) {
 	} {
 		got := r.want(507, one.method, one.path, one.body)
 		if strings.HasSuffix(one.path, "batch") && !strings.HasSuffix(got.body, `,"completed":0,"at":1}`) {
-			t.Errorf("the batch does not name its second statement: %s", got.body)
+			t.Errorf("got %s for the batch, expected the index of its second statement", got.body)
 		}
 	}
 	r.want(200, "DELETE", "/t/acme/c?id=1", "")
 	r.query("acme", "del c where id = 2")
 	r.query("acme", "compact")
 	if got := r.count("acme"); got != `{"count":98}` {
-		t.Errorf("left: %s", got)
+		t.Errorf("got %s, expected 98 documents", got)
 	}
 }
 
@@ -156,19 +156,19 @@ func TestOpenTenantsAreCappedByDescriptors(t *testing.T) {
 	for i := range 8 {
 		r.count(fmt.Sprint("t", i))
 		if open := r.budget.tenants.Open(); open > 3 {
-			t.Fatalf("%d tenants are open", open)
+			t.Fatalf("got %d open tenants, expected at most 3", open)
 		}
 	}
 }
 
-func TestDescriptorsAreSharedSoThatAnIdleTenantIsAlwaysFound(t *testing.T) {
+func TestConnectionsAreFewerThanTheTenantsThatMayBeOpen(t *testing.T) {
 	b := newBudget(Config{MaxConnections: 1 << 20})
 	if int64(b.connections) > b.tenants.MaxOpen {
-		t.Errorf("%d connections could be in more tenants than the %d that may be open", b.connections, b.tenants.MaxOpen)
+		t.Errorf("got %d connections, expected at most one for each of the %d tenants that may be open", b.connections, b.tenants.MaxOpen)
 	}
 }
 
-func TestATenantWhoseFileWasTakenAwayCanBeDeleted(t *testing.T) {
+func TestATenantWhoseFileWasRemovedIsAbsentAfterADelete(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("acme", 1)
 	if err := os.Remove(r.file("acme.fenec")); err != nil {
@@ -178,13 +178,13 @@ func TestATenantWhoseFileWasTakenAwayCanBeDeleted(t *testing.T) {
 	r.want(404, "GET", "/t/acme/c", "")
 }
 
-func TestFewConnectionsAreAsManyAsAskedFor(t *testing.T) {
+func TestASmallConnectionLimitIsKept(t *testing.T) {
 	if b := newBudget(Config{MaxConnections: 1}); b.connections != 1 {
-		t.Errorf("%d connections, want the 1 that --max-connections says", b.connections)
+		t.Errorf("got %d connections, expected the 1 of --max-connections", b.connections)
 	}
 }
 
-// exhausted is a file system without a descriptor left for the first few files opened.
+// exhausted is a file system that has no descriptor for the next left tenant files that are opened.
 type exhausted struct {
 	vfs.FS
 	left int
@@ -198,7 +198,7 @@ func (e *exhausted) OpenFile(name string, flag int, perm os.FileMode) (vfs.File,
 	return e.FS.OpenFile(name, flag, perm)
 }
 
-func TestATenantThatFindsNoDescriptorTakesAnIdleOnes(t *testing.T) {
+func TestAnIdleTenantIsClosedIfAnotherLacksADescriptor(t *testing.T) {
 	fs := &exhausted{FS: vfs.OS}
 	r := start(t, Config{FS: fs})
 	for _, name := range []string{"a", "b"} {
@@ -207,16 +207,16 @@ func TestATenantThatFindsNoDescriptorTakesAnIdleOnes(t *testing.T) {
 	r.closeIdle("b")
 	fs.left = 1
 	if got := r.count("b"); got != `{"count":1}` {
-		t.Error(got)
+		t.Errorf("got %s, expected 1 document", got)
 	}
 	if r.isOpen("a") {
-		t.Error("a kept its descriptor")
+		t.Error("a is open, expected it closed")
 	}
-	// Without an idle tenant the request is asked to come again.
+	// Without an idle tenant the request is refused with Retry-After.
 	r.closeIdle("b")
 	fs.left = 1
 	got := r.want(503, "GET", "/t/b/c", "")
 	if got.header.Get("Retry-After") != "1" {
-		t.Errorf("no wait is named: %v", got.header)
+		t.Errorf("got %v, expected Retry-After 1", got.header)
 	}
 }

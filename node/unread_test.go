@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// A body of 60 MB is announced and not a byte of it sent: what the head alone refuses is answered all the same, and a client
-// that asked whether it may send is never told to.
-func TestWhatTheHeadRefusesIsAnsweredBeforeTheBodyComes(t *testing.T) {
+// A client announces a body of 60 MB and sends none of it. A request that its head alone refuses gets the refusal anyway,
+// without a 100 Continue before it.
+func TestARequestRefusedByItsHeadIsAnsweredBeforeItsBody(t *testing.T) {
 	r := start(t, Config{DataToken: "data", Clock: newClock().Now})
 	r.token = "data"
 	for _, name := range []string{"x", "frozen", "bad"} {
@@ -37,13 +37,13 @@ func TestWhatTheHeadRefusesIsAnsweredBeforeTheBodyComes(t *testing.T) {
 		"a wrong token":                                {r, "POST", "/t/x/c", "Authorization: Bearer datum\r\n", 401},
 		"a wrong admin token":                          {r, "PUT", "/_admin/tenants/y/file", good, 401},
 		"no tenant":                                    {r, "POST", "/t/y/query", good, 404},
-		"no tenant's name":                             {r, "POST", "/t/Y/query", good, 400},
+		"an invalid tenant name":                       {r, "POST", "/t/Y/query", good, 400},
 		"no route":                                     {r, "POST", "/t/x/c/d/e", good, 404},
-		"no collection's name":                         {r, "POST", "/t/x/1", good, 404},
-		"no method of the route":                       {r, "PUT", "/t/x/query", good, 405},
-		"no method of a collection":                    {r, "PUT", "/t/x/c", good, 405},
+		"an invalid collection name":                   {r, "POST", "/t/x/1", good, 404},
+		"another method of the route":                  {r, "PUT", "/t/x/query", good, 405},
+		"another method of a collection":               {r, "PUT", "/t/x/c", good, 405},
 		"two keys":                                     {r, "POST", "/t/x/c", good + "Idempotency-Key: a\r\nIdempotency-Key: b\r\n", 400},
-		"a position that is none":                      {r, "POST", "/t/x/query", good + "Fenec-After: x\r\n", 400},
+		"an invalid position":                          {r, "POST", "/t/x/query", good + "Fenec-After: x\r\n", 400},
 		"a write in a request that reads":              {r, "POST", "/t/x/c", replica, 403},
 		"an update in a request that reads":            {r, "PATCH", "/t/x/c?n=1", replica, 403},
 		"a write to a read-only node":                  {readOnly, "POST", "/t/x/c", "", 403},
@@ -70,17 +70,17 @@ func TestWhatTheHeadRefusesIsAnsweredBeforeTheBodyComes(t *testing.T) {
 				defer resp.Body.Close()
 				body, _ := io.ReadAll(resp.Body)
 				if resp.StatusCode != c.status || !strings.HasPrefix(string(body), `{"error":"`) {
-					t.Errorf("got %d %s, want %d", resp.StatusCode, body, c.status)
+					t.Errorf("got %d %s, expected %d", resp.StatusCode, body, c.status)
 				}
 				if resp.StatusCode == 503 && resp.Header.Get("Retry-After") == "" {
-					t.Error("a 503 without Retry-After")
+					t.Error("got a 503 without Retry-After")
 				}
 			})
 		}
 	}
 }
 
-// oneTenant is a directory with the tenant x.
+// oneTenant returns a directory with the tenant x.
 func oneTenant(t *testing.T) string {
 	dir := t.TempDir()
 	r := start(t, Config{Dir: dir})
@@ -89,7 +89,7 @@ func oneTenant(t *testing.T) string {
 	return dir
 }
 
-func TestAWriteUnderAKeyIsReadToFindOutWhetherItRan(t *testing.T) {
+func TestTheBodyOfAWriteUnderAKeyIsReadForItsReplay(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("x", 1)
 	long := `{"s": "` + strings.Repeat("x", 100_000) + `"}`
@@ -97,6 +97,6 @@ func TestAWriteUnderAKeyIsReadToFindOutWhetherItRan(t *testing.T) {
 	r.wantAdmin(200, "POST", "tenants/x/freeze", "")
 	r.want(503, "POST", "/t/x/c", long)
 	if again := r.want(201, "POST", "/t/x/c", long, "Idempotency-Key", "k"); again.body != first.body {
-		t.Errorf("sent again: %s, first %s", again.body, first.body)
+		t.Errorf("got %s for the replay, expected %s", again.body, first.body)
 	}
 }

@@ -22,7 +22,7 @@ func TestVectorsOverREST(t *testing.T) {
 		{"the row", "GET", "/c?id=3", "", 200, `[{"id":3,"v":[4,5,6],"h":null,"s":"{1:1}/9"}]`},
 		{"parameters", "POST", "/query", `{"query": "get c where cosine(v, $1) > 0.99 and dot(s, $2) = 1 select id", "params": [[4, 5, 6], "{1:1}/9"]}`, 200, `[{"id":3}]`},
 		{"a wrong length", "POST", "/c", `{"v": [1, 2]}`, 400, `{"error":"field v: expected vector<3>, got a list of 2 numbers"}`},
-		{"what is no number", "POST", "/c", `{"v": [1, 2, "3"]}`, 400, `{"error":"field v: expected vector<3>, got text \"3\" as number 3"}`},
+		{"a text in a vector", "POST", "/c", `{"v": [1, 2, "3"]}`, 400, `{"error":"field v: expected vector<3>, got text \"3\" as number 3"}`},
 		{"past f16", "PATCH", "/c?id=1", `{"h": [1e5, 0]}`, 400, `{"error":"field h: expected vector<2, f16>, got 100000 as number 1, which is past the range of f16"}`},
 		{"an index out of range", "POST", "/c", `{"s": "{10:1}/9"}`, 400, `{"error":"field s: expected sparse<9>, got index 10, which is not from 1 to 9"}`},
 		{"an order", "GET", "/c?order=v", "", 400, `{"error":"order: expected values that have an order, and v is vector<3>: near answers the nearest first"}`},
@@ -30,8 +30,8 @@ func TestVectorsOverREST(t *testing.T) {
 	})
 }
 
-func TestASchemaWithVectorsMakesItselfAgain(t *testing.T) {
-	const made = "create collection c (t text collate tr @sorted, u text required collate und @text(k1=2, prefix=4, chars), " +
+func TestASchemaWithVectorsRoundTrips(t *testing.T) {
+	const created = "create collection c (t text collate tr @sorted, u text required collate und @text(k1=2, prefix=4, chars), " +
 		"v vector<3> @hnsw(l2, m=8, quant=int8), h vector<2, f16> @hnsw(cosine), s sparse<100> @inverted, at timestamp @ttl(1h));\n"
 	const schema = `[{"name":"c","fields":[{"name":"t","type":"text","required":false,"collate":"tr","index":"@sorted"},` +
 		`{"name":"u","type":"text","required":true,"collate":"und","index":"@text(k1=2, prefix=4, chars)"},` +
@@ -41,11 +41,11 @@ func TestASchemaWithVectorsMakesItselfAgain(t *testing.T) {
 		`{"name":"at","type":"timestamp","required":false,"collate":null,"index":"@ttl(1h)"}],"paths":[]}]`
 	r := start(t, Config{})
 	r.wantAdmin(201, "PUT", "tenants/x", "")
-	r.query("x", strings.TrimSuffix(made, "\n"))
-	if got := r.want(200, "GET", "/t/x/_schema?as=fenecql", "").body; got != made {
-		t.Errorf("the statement comes back as\n%s, want\n%s", got, made)
+	r.query("x", strings.TrimSuffix(created, "\n"))
+	if got := r.want(200, "GET", "/t/x/_schema?as=fenecql", "").body; got != created {
+		t.Errorf("got the statement\n%s, expected\n%s", got, created)
 	}
 	if got := r.want(200, "GET", "/t/x/_schema", "").body; got != schema {
-		t.Errorf("the schema is\n%s, want\n%s", got, schema)
+		t.Errorf("got the schema\n%s, expected\n%s", got, schema)
 	}
 }

@@ -16,11 +16,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// history is what a shape's rows were after each block.
+// history holds the rows of a shape after each block, by the last change of the block.
 type history map[uint64]map[int64]string
 
-// follower is a client of a shape that comes back behind its last event whenever its stream ends, and holds each event to
-// what was there at its change.
+// follower is a client of a shape. It resumes after its last event whenever its stream ends, and compares each event with the
+// rows of its change.
 type follower struct {
 	r      *running
 	path   string
@@ -32,7 +32,7 @@ type follower struct {
 	seeds  int
 }
 
-// open continues after the last event, or a given cursor.
+// open opens a stream after the last event.
 func (f *follower) open() error {
 	path, headers := f.path+"/changes?"+f.filter, []string(nil)
 	if f.id != "" {
@@ -40,7 +40,7 @@ func (f *follower) open() error {
 	}
 	w, status, err := f.r.tryWatch(path, headers...)
 	if err == nil && status != 200 {
-		err = fmt.Errorf("%s is answered %d", path, status)
+		err = fmt.Errorf("%s: got status %d, expected 200", path, status)
 	}
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (f *follower) open() error {
 	return nil
 }
 
-// one reads one event and judges it.
+// one reads an event and compares it with the history.
 func (f *follower) one(h history) error {
 	timer := time.AfterFunc(20*time.Second, f.stream.stop)
 	defer timer.Stop()
@@ -67,24 +67,23 @@ func (f *follower) one(h history) error {
 		f.seeds++
 	case "change":
 		if e.Seq <= f.seq {
-			return fmt.Errorf("change %d comes behind %d", e.Seq, f.seq)
+			return fmt.Errorf("got change %d after %d", e.Seq, f.seq)
 		}
 	}
 	want, whole := h[e.Seq]
 	if !whole {
-		return fmt.Errorf("an event ends at %d, within a block", e.Seq)
+		return fmt.Errorf("got an event that ends at %d, within a block", e.Seq)
 	}
 	f.seq, f.rows = e.Seq, maps.Clone(f.stream.rows)
 	if !maps.Equal(f.rows, want) {
-		return fmt.Errorf("behind %s the rows are\n%v\nand at that change they were\n%v", e, f.rows, want)
+		return fmt.Errorf("after %s: got the rows\n%v\nexpected\n%v", e, f.rows, want)
 	}
 	return nil
 }
 
-// TestEveryStreamIsTheTableAtEveryEvent tells random stories of a tenant to followers that read, that do not for a while,
-// that go away and come back behind any event they ever had, while the tenant is altered, closed and opened, compacted, and
-// moved.
-func TestEveryStreamIsTheTableAtEveryEvent(t *testing.T) {
+// TestEveryEventOfALiveQueryMatchesTheTable runs random steps on a tenant. Its followers read, pause, leave and resume after
+// any earlier event, while the tenant is altered, closed and opened, compacted, and moved.
+func TestEveryEventOfALiveQueryMatchesTheTable(t *testing.T) {
 	r := start(t, Config{Changes: 12})
 	tenant := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -107,6 +106,7 @@ func TestEveryStreamIsTheTableAtEveryEvent(t *testing.T) {
 	})
 }
 
+// watchStory runs the random steps on a tenant, and has its followers.
 type watchStory struct {
 	t         *rapid.T
 	r         *running
@@ -114,15 +114,15 @@ type watchStory struct {
 	seq       uint64
 	histories map[string]history // by filter
 	followers []*follower
-	cursors   map[*follower][]follower // as they were after each event
-	more      bool                     // the collection has a field more
+	cursors   map[*follower][]follower // their states after each event
+	more      bool                     // whether the collection has the field more
 }
 
 func (s *watchStory) send(status int, method, path, body string) reply {
 	s.t.Helper()
 	got, err := s.r.send(method, path, body, "Authorization", "Bearer "+adminToken)
 	if err != nil || got.status != status {
-		s.t.Fatalf("%s %s %s: %d %s, %v", method, path, body, got.status, got.body, err)
+		s.t.Fatalf("%s %s %s: got %d %s, %v", method, path, body, got.status, got.body, err)
 	}
 	return got
 }
@@ -150,7 +150,7 @@ var watchAlters = [][]string{
 	{"drop collection c", "create collection c (n int, s text, m int)"},
 }
 
-// note keeps what the shapes' rows are now.
+// note stores the current rows of each shape.
 func (s *watchStory) note() {
 	for filter, h := range s.histories {
 		got, err := s.r.send("GET", "/t/"+s.name+"/c?"+strings.Replace(filter, "select=", "select=id,", 1), "", "Fenec-Read", "replica")
@@ -172,7 +172,7 @@ func (s *watchStory) note() {
 	}
 }
 
-// catchUp has a follower know everything, and keeps the cursors it passed.
+// catchUp reads events until a follower has the current rows, and stores the cursors it passes.
 func (s *watchStory) catchUp(f *follower) {
 	h := s.histories[f.filter]
 	if f.stream == nil {
@@ -197,6 +197,7 @@ func (s *watchStory) catchUp(f *follower) {
 	}
 }
 
+// leave ends the streams of all followers.
 func (s *watchStory) leave() {
 	for _, f := range s.followers {
 		if f.stream != nil {
@@ -206,16 +207,17 @@ func (s *watchStory) leave() {
 	}
 }
 
-// alone has every follower go away, and the node notice.
+// alone ends the streams of all followers, and waits until the node has no stream.
 func (s *watchStory) alone() {
 	s.leave()
 	for deadline := time.Now().Add(10 * time.Second); s.r.streaming.Load() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			s.t.Fatal("streams are left")
+			s.t.Fatal("the node has streams, expected none")
 		}
 	}
 }
 
+// steps returns the random steps by name.
 func (s *watchStory) steps() map[string]func(*rapid.T) {
 	n, id := rapid.IntRange(-2, 4), rapid.IntRange(1, 12)
 	write := func(text func(*rapid.T) string) func(*rapid.T) {
@@ -255,13 +257,13 @@ func (s *watchStory) steps() map[string]func(*rapid.T) {
 			s.statement("compact")
 		},
 		"read": func(t *rapid.T) { s.catchUp(follower(t)) },
-		"go away": func(t *rapid.T) {
+		"leave": func(t *rapid.T) {
 			if f := follower(t); f.stream != nil {
 				f.stream.stop()
 				f.stream = nil
 			}
 		},
-		"come back behind any cursor": func(t *rapid.T) {
+		"resume after any cursor": func(t *rapid.T) {
 			f := follower(t)
 			if len(s.cursors[f]) == 0 {
 				return
@@ -287,26 +289,26 @@ func (s *watchStory) steps() map[string]func(*rapid.T) {
 			file := "/_admin/tenants/" + s.name
 			s.send(200, "POST", file+"/freeze", "")
 			image := s.send(200, "GET", file+"/file", "").body
-			s.send(204, "DELETE", file, "") // which ends the streams
+			s.send(204, "DELETE", file, "") // ends the streams
 			s.send(201, "PUT", file+"/file", image)
 			s.send(200, "POST", file+"/thaw", "")
 		},
 	}
 }
 
-func TestAMoveThatMissesNothingIsResumedWithoutASeed(t *testing.T) {
+func TestALiveQueryResumesAfterAMoveWithoutASeed(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("x", 3)
 	r.query("x", "create collection other (n int)")
 	w := r.watch("/t/x/c/changes")
 	w.next()
-	r.query("x", "put other {n: 1}") // of which the stream sends only the cursor
+	r.query("x", "put other {n: 1}") // the stream sends only its cursor
 	r.wantAdmin(200, "POST", "tenants/x/freeze", "")
 	image := r.wantAdmin(200, "GET", "tenants/x/file", "").body
 	r.wantAdmin(204, "DELETE", "tenants/x", "")
 	w.expectEnd("moved or deleted")
 	if got := r.do("GET", "/t/x/c/changes", "", "Last-Event-ID", w.id); got.status != http.StatusNotFound {
-		t.Errorf("before it is there again: %d", got.status)
+		t.Errorf("got %d before the install, expected 404", got.status)
 	}
 	r.wantAdmin(201, "PUT", "tenants/x/file", image)
 	again := r.watch("/t/x/c/changes", "Last-Event-ID", w.id)
@@ -315,8 +317,8 @@ func TestAMoveThatMissesNothingIsResumedWithoutASeed(t *testing.T) {
 	again.expect(`change 7 [{"id":4,"n":4,"s":"s4"}] [] false`)
 }
 
-// TestAnEventIsNeverPartOfABlock moves amounts from row to row, two statements a block, so that the sum stays what it is,
-// while followers of the same shape and of others read along.
+// TestAnEventIsNeverPartOfABlock moves amounts between rows in blocks of two statements, so that the sum stays the same, while
+// live queries of two shapes read.
 func TestAnEventIsNeverPartOfABlock(t *testing.T) {
 	const rows, moves = 7, 400
 	r := start(t, Config{})
@@ -332,7 +334,7 @@ func TestAnEventIsNeverPartOfABlock(t *testing.T) {
 					return err
 				}
 				if e.Seq <= last || (e.Seq-1-rows)%2 != 0 {
-					return fmt.Errorf("an event of change %d comes behind %d", e.Seq, last)
+					return fmt.Errorf("got an event of change %d after %d", e.Seq, last)
 				}
 				last = e.Seq
 				got := 0
@@ -344,7 +346,7 @@ func TestAnEventIsNeverPartOfABlock(t *testing.T) {
 					got += one.N
 				}
 				if got != sum {
-					return fmt.Errorf("the rows of change %d sum up to %d, want %d: %v", e.Seq, got, sum, w.rows)
+					return fmt.Errorf("got rows of change %d with the sum %d, expected %d: %v", e.Seq, got, sum, w.rows)
 				}
 			}
 			return nil

@@ -42,21 +42,22 @@ type watching struct {
 	cancel context.CancelFunc
 	body   io.ReadCloser
 	in     *bufio.Reader
-	id     string           // the last one, of an event or without one
+	id     string           // the last cursor, with an event or without one
 	rows   map[int64]string // from the events
 	beats  int              // comment lines
 }
 
-// watch opens a live query, which has to be answered 200.
+// watch opens a live query and checks that the status is 200.
 func (r *running) watch(path string, headers ...string) *watching {
 	r.t.Helper()
 	w, status, err := r.tryWatch(path, headers...)
 	if err != nil || status != 200 {
-		r.t.Fatalf("%s answered %d, %v", path, status, err)
+		r.t.Fatalf("%s: got %d, %v, expected 200", path, status, err)
 	}
 	return w
 }
 
+// tryWatch opens a live query and returns the status. Without a status of 200 there is no client.
 func (r *running) tryWatch(path string, headers ...string) (*watching, int, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	req, err := http.NewRequestWithContext(ctx, "GET", r.url+path, nil)
@@ -79,18 +80,18 @@ func (r *running) tryWatch(path string, headers ...string) (*watching, int, erro
 	}
 	r.t.Cleanup(w.stop)
 	if kind := resp.Header.Get("Content-Type"); kind != "text/event-stream" {
-		r.t.Errorf("a stream is %q", kind)
+		r.t.Errorf("got Content-Type %q, expected text/event-stream", kind)
 	}
 	return w, 200, nil
 }
 
-// stop leaves.
+// stop closes the stream.
 func (w *watching) stop() {
 	w.cancel()
 	w.body.Close()
 }
 
-// read reads the next event and applies it to the rows; its error is the end of the stream.
+// read reads the next event and applies it to the rows. It returns an error at the end of the stream.
 func (w *watching) read() (*liveEvent, error) {
 	e := &liveEvent{}
 	for {
@@ -106,7 +107,7 @@ func (w *watching) read() (*liveEvent, error) {
 			e.id = value
 		case "data":
 			if err := json.Unmarshal([]byte(value), e); err != nil {
-				return nil, fmt.Errorf("an event's data is %q: %w", value, err)
+				return nil, fmt.Errorf("invalid data of an event: %q: %w", value, err)
 			}
 		case ":":
 			w.beats++
@@ -119,11 +120,12 @@ func (w *watching) read() (*liveEvent, error) {
 			}
 			return e, w.apply(e)
 		default:
-			return nil, fmt.Errorf("a line of the stream is %q", line)
+			return nil, fmt.Errorf("unexpected line of the stream: %q", line)
 		}
 	}
 }
 
+// apply applies an event to the rows.
 func (w *watching) apply(e *liveEvent) error {
 	if e.name == "seed" {
 		clear(w.rows)
@@ -131,7 +133,7 @@ func (w *watching) apply(e *liveEvent) error {
 	for _, row := range append(e.Rows, e.Puts...) {
 		var id struct{ ID int64 }
 		if err := json.Unmarshal(row, &id); err != nil || id.ID == 0 {
-			return fmt.Errorf("a row is %s: %v", row, err)
+			return fmt.Errorf("invalid row %s: %v", row, err)
 		}
 		w.rows[id.ID] = string(row)
 	}
@@ -141,36 +143,36 @@ func (w *watching) apply(e *liveEvent) error {
 	return nil
 }
 
-// next is the next event, which has to come.
+// next returns the next event, and fails the test if there is none within 20 s.
 func (w *watching) next() *liveEvent {
 	w.t.Helper()
 	timer := time.AfterFunc(20*time.Second, w.stop)
 	defer timer.Stop()
 	e, err := w.read()
 	if err != nil {
-		w.t.Fatalf("no event came: %v", err)
+		w.t.Fatalf("expected an event, got %v", err)
 	}
 	return e
 }
 
-// expect checks that the next events are these.
+// expect checks the next events.
 func (w *watching) expect(want ...string) {
 	w.t.Helper()
 	for _, one := range want {
 		if got := w.next().String(); got != one {
-			w.t.Fatalf("the event is\n%s\nwant\n%s", got, one)
+			w.t.Fatalf("got the event\n%s\nexpected\n%s", got, one)
 		}
 	}
 }
 
-// expectEnd checks that the stream ends in order after an error.
+// expectEnd checks that the next event is an error with the message, and that the stream ends after it.
 func (w *watching) expectEnd(message string) {
 	w.t.Helper()
 	if got := w.next(); got.name != "error" || !strings.Contains(got.Error, message) {
-		w.t.Fatalf("the last event is %s, want an error with %q", got, message)
+		w.t.Fatalf("got the last event %s, expected an error with %q", got, message)
 	}
 	if _, err := w.read(); err != io.EOF {
-		w.t.Errorf("behind the error the stream does not end: %v", err)
+		w.t.Errorf("got %v after the error, expected io.EOF", err)
 	}
 }
 
@@ -186,11 +188,11 @@ func (w *watching) same(r *running, path string) {
 		w.t.Fatal(err)
 	}
 	if !maps.Equal(w.rows, there.rows) {
-		w.t.Errorf("%s has by its events\n%v\nand by a GET\n%v", path, w.rows, there.rows)
+		w.t.Errorf("%s: got from its events\n%v\nexpected, from a GET\n%v", path, w.rows, there.rows)
 	}
 }
 
-// descriptors is how many the process has open.
+// descriptors returns how many descriptors the process has open.
 func descriptors(t testing.TB) int {
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// lease is how long a worker of crew has a job for itself.
+// lease is how long a worker of a crew holds a job.
 const lease = time.Minute
 
-// crew is workers that claim jobs in tens and acknowledge them in batches. Some die: as they wait, as they are handed jobs,
-// or with jobs in their hands.
+// crew is a group of workers that claim up to ten jobs at a time and acknowledge them in batches. Some die while they wait,
+// while they receive jobs or before they acknowledge them.
 type crew struct {
 	r     *running
 	clock *fakeClock
@@ -26,12 +26,12 @@ type crew struct {
 
 	mu     sync.Mutex
 	owners int
-	hands  map[int64]int64 // by job: when the lease of whoever has it ends, in ms
+	leases map[int64]int64 // by job: the end of its last lease, in ms
 	done   map[string]bool
-	alive  []context.CancelFunc // claims under way that may be cut off
+	alive  []context.CancelFunc // cut off claims in progress
 	deaths int
 	wrong  []string
-	ended  chan struct{} // closed as all is done
+	ended  chan struct{} // closed once all jobs are done
 }
 
 const leasing = `{"query": "set jobs {state: \"leased\", owner: $1, run_at: now() + %d} where state in [\"ready\", \"leased\"] and run_at <= now() order by run_at limit 10 returning id, name, run_at", "params": ["%s"]}`
@@ -42,7 +42,7 @@ type leased struct {
 	RunAt time.Time `json:"run_at"`
 }
 
-// work is one worker until all is done.
+// work runs a worker until all jobs are done.
 func (c *crew) work(rnd *rand.Rand) {
 	for {
 		select {
@@ -60,13 +60,13 @@ func (c *crew) work(rnd *rand.Rand) {
 		}
 		if rnd.IntN(20) == 0 {
 			c.died()
-			continue // with jobs in its hands
+			continue // before it acknowledges its jobs
 		}
 		c.acknowledge(jobs, owner)
 	}
 }
 
-// claim is one claim, cut off now and then.
+// claim sends a claim, which may be cut off, and returns its jobs.
 func (c *crew) claim(rnd *rand.Rand, owner string) (jobs []leased, ok bool) {
 	ctx, cut := context.WithCancel(context.Background())
 	defer cut()
@@ -91,22 +91,22 @@ func (c *crew) claim(rnd *rand.Rand, owner string) (jobs []leased, ok bool) {
 		return nil, false
 	}
 	if err := json.Unmarshal(text, &jobs); err != nil || resp.StatusCode != 200 {
-		c.fails("a claim is answered %d %s", resp.StatusCode, text)
+		c.fails("a claim: got %d %s, expected 200", resp.StatusCode, text)
 		return nil, false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, job := range jobs {
 		// The lease began a lease before its end.
-		if until, ok := c.hands[job.ID]; ok && until > job.RunAt.Add(-lease).UnixMilli() {
-			c.wrong = append(c.wrong, fmt.Sprintf("%s is in two hands", job.Name))
+		if until, ok := c.leases[job.ID]; ok && until > job.RunAt.Add(-lease).UnixMilli() {
+			c.wrong = append(c.wrong, fmt.Sprintf("%s is leased to two workers", job.Name))
 		}
-		c.hands[job.ID] = job.RunAt.UnixMilli()
+		c.leases[job.ID] = job.RunAt.UnixMilli()
 	}
 	return jobs, true
 }
 
-// acknowledge deletes the jobs that are the worker's still.
+// acknowledge deletes the jobs that the worker still holds.
 func (c *crew) acknowledge(jobs []leased, owner string) {
 	var batch strings.Builder
 	for _, job := range jobs {
@@ -117,7 +117,7 @@ func (c *crew) acknowledge(jobs []leased, owner string) {
 		Results []struct{ Affected int }
 	}
 	if err != nil || json.Unmarshal([]byte(got.body), &answer) != nil || len(answer.Results) != len(jobs) {
-		c.fails("an acknowledgement is answered %d %s %v", got.status, got.body, err)
+		c.fails("an acknowledgement: got %d %s %v, expected a result for each job", got.status, got.body, err)
 		return
 	}
 	c.mu.Lock()
@@ -129,14 +129,14 @@ func (c *crew) acknowledge(jobs []leased, owner string) {
 		if c.done[jobs[i].Name] {
 			c.wrong = append(c.wrong, jobs[i].Name+" is done twice")
 		}
-		delete(c.hands, jobs[i].ID)
+		delete(c.leases, jobs[i].ID)
 		if c.done[jobs[i].Name] = true; len(c.done) == c.jobs {
 			close(c.ended)
 		}
 	}
 }
 
-// enqueue puts jobs, and cuts a claim off as they land.
+// enqueue inserts jobs, and cuts off claims while they land.
 func (c *crew) enqueue(from, n int) {
 	rows := make([]string, n)
 	for i := range rows {
@@ -146,7 +146,7 @@ func (c *crew) enqueue(from, n int) {
 	go func() {
 		defer close(landed)
 		if got, err := c.r.send("POST", "/t/x/jobs", "["+strings.Join(rows, ",")+"]"); err != nil || got.status != 201 {
-			c.fails("a put is answered %d %s %v", got.status, got.body, err)
+			c.fails("an insert: got %d %s %v, expected 201", got.status, got.body, err)
 		}
 	}()
 	if from%3 == 0 {
@@ -162,12 +162,14 @@ func (c *crew) enqueue(from, n int) {
 	<-landed
 }
 
+// died counts a worker that died.
 func (c *crew) died() {
 	c.mu.Lock()
 	c.deaths++
 	c.mu.Unlock()
 }
 
+// fails records a failure.
 func (c *crew) fails(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,12 +178,12 @@ func (c *crew) fails(format string, args ...any) {
 	}
 }
 
-func TestJobsAreInOneHandAtATimeAndAllDone(t *testing.T) {
+func TestJobsAreLeasedToOneWorkerAtATimeAndAllDone(t *testing.T) {
 	clock := newClock()
 	r := start(t, Config{Clock: clock.Now})
 	r.wantAdmin(201, "PUT", "tenants/x", "")
 	r.query("x", "create collection jobs (name text, state text, owner text, run_at timestamp @sorted)")
-	c := &crew{r: r, clock: clock, jobs: 6000, hands: map[int64]int64{}, done: map[string]bool{}, ended: make(chan struct{})}
+	c := &crew{r: r, clock: clock, jobs: 6000, leases: map[int64]int64{}, done: map[string]bool{}, ended: make(chan struct{})}
 	seed := rand.Uint64()
 	var workers sync.WaitGroup
 	for i := range 16 {
@@ -194,7 +196,7 @@ func TestJobsAreInOneHandAtATimeAndAllDone(t *testing.T) {
 		n += some
 	}
 	queues := r.tenants.Find([]byte("x")).Claims
-	eventually(t, "all jobs are done", func() bool { // what the dead had comes back as their leases run out
+	eventually(t, "all jobs are done", func() bool { // the jobs of dead workers are due again when their leases end
 		clock.Advance(lease / 100)
 		queues.WakeDue()
 		select {
@@ -211,14 +213,14 @@ func TestJobsAreInOneHandAtATimeAndAllDone(t *testing.T) {
 		t.Errorf("seed %d: %s", seed, wrong)
 	}
 	if c.deaths < 20 {
-		t.Errorf("%d workers died, which is too few", c.deaths)
+		t.Errorf("got %d dead workers, expected at least 20", c.deaths)
 	}
 	c.mu.Unlock()
-	r.stop() // which answers those that wait still
+	r.stop() // ends the claims that still wait
 	workers.Wait()
 }
 
-func TestHeldClaimsLeaveNothingBehind(t *testing.T) {
+func TestHeldClaimsLeaveNoGoroutineAfterTheyEnd(t *testing.T) {
 	r := start(t, Config{})
 	r.jobs("x")
 	r.want(200, "POST", "/t/x/query", statement(claimJob), "Fenec-Wait", "1")
