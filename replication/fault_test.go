@@ -106,7 +106,7 @@ func TestAFullDiskOfACopyHoldsUpNoWrite(t *testing.T) {
 func TestARefusedCopyHoldsUpNoWrite(t *testing.T) {
 	pair(t, func(w *world, one, two *host) {
 		two.follower.Follow("t", Target{From: "one", Lineage: "0123456789abcdef"})
-		time.Sleep(10 * retryEvery)
+		time.Sleep(10*retryEvery + time.Second) // between two times that it asks
 		if r := one.primary.Copies("t").Replicas(); len(r) != 0 {
 			t.Errorf("%d streams of a copy that does not follow", len(r))
 		}
