@@ -21,7 +21,7 @@ import (
 // bigText is a document's worth of text, 64 KiB.
 var bigText = strings.Repeat("x", 64<<10)
 
-// exec runs a statement in a tenant beside HTTP, with the name "" in the one of a node over a file.
+// exec runs a statement in a tenant without HTTP. A node over a file has one tenant and ignores the name.
 func (r *running) exec(tenant, text string, params ...doc.Value) {
 	r.t.Helper()
 	one := r.single
@@ -37,8 +37,8 @@ func (r *running) exec(tenant, text string, params ...doc.Value) {
 	}
 }
 
-// fillBig makes a tenant with 320 documents of 64 KiB. It is closed after that: a file just made goes by the name of its
-// side file with the hooks of crashfs.
+// fillBig creates a tenant with 320 documents of 64 KiB and, on a node over a directory, closes it: the hooks of crashfs
+// know a new file by the name of its side file until it is reopened.
 func (r *running) fillBig(tenant string) {
 	r.t.Helper()
 	if r.single == nil {
@@ -55,18 +55,18 @@ func (r *running) fillBig(tenant string) {
 	}
 }
 
-// kill deletes all of what fillBig put but a few documents: from then on a compact is due.
+// kill deletes all but ten of the documents of fillBig, after which a compaction is due.
 func (r *running) kill(tenant string) {
 	r.t.Helper()
 	r.exec(tenant, "del c where id > 10")
 }
 
 const (
-	killedSize    = 20 << 20 // a file is larger before it is compacted
-	compactedSize = 1 << 20  // and smaller after
+	killedSize    = 20 << 20 // a file is larger before its compaction
+	compactedSize = 1 << 20  // and smaller after it
 )
 
-// size is the length of a tenant's file.
+// size returns the length of a tenant's file.
 func (r *running) size(tenant string) int64 {
 	r.t.Helper()
 	path := r.file(tenant + ".fenec")
@@ -84,7 +84,7 @@ func (r *running) wantCompacted(tenants ...string) {
 	r.t.Helper()
 	for _, one := range tenants {
 		if size := r.size(one); size > compactedSize {
-			r.t.Errorf("the file of %q has %d bytes, it was not compacted", one, size)
+			r.t.Errorf("the file of %q was not compacted: got %d bytes", one, size)
 		}
 	}
 }
@@ -93,12 +93,12 @@ func (r *running) wantNotCompacted(tenants ...string) {
 	r.t.Helper()
 	for _, one := range tenants {
 		if size := r.size(one); size < killedSize {
-			r.t.Errorf("the file of %q has %d bytes, it was compacted", one, size)
+			r.t.Errorf("the file of %q was compacted: got %d bytes", one, size)
 		}
 	}
 }
 
-// wantMetrics checks metrics by their name and value, as the text has them.
+// wantMetrics checks lines of the metrics, each a name and a value.
 func (r *running) wantMetrics(want ...string) {
 	r.t.Helper()
 	text := "\n" + r.want(200, "GET", "/_metrics", "", "Authorization", "Bearer "+adminToken).body
@@ -107,12 +107,12 @@ func (r *running) wantMetrics(want ...string) {
 			name, _, _ := strings.Cut(line, " ")
 			_, got, _ := strings.Cut(text, "\n"+name+" ")
 			got, _, _ = strings.Cut(got, "\n")
-			r.t.Errorf("want %s, got %s", line, got)
+			r.t.Errorf("%s: got %s, want %s", name, got, line)
 		}
 	}
 }
 
-// heldWrites holds the first write of every side file until release, which lets all go on. writes counts those there were.
+// heldWrites blocks the writes of every side file until release is closed. writes counts them by name.
 type heldWrites struct {
 	release chan struct{}
 	writes  map[string]int
@@ -120,7 +120,7 @@ type heldWrites struct {
 
 func holdWrites(fs *crashfs.FS) *heldWrites {
 	h := &heldWrites{release: make(chan struct{}), writes: map[string]int{}}
-	turn := make(chan struct{}, 1) // a lock whose wait synctest sees
+	turn := make(chan struct{}, 1) // a lock whose wait is durably blocking for synctest
 	fs.Hook(func(op crashfs.Op, name string) error {
 		if op != crashfs.Write || !strings.HasSuffix(name, ".fenec"+wal.SideSuffix) {
 			return nil
@@ -136,7 +136,7 @@ func holdWrites(fs *crashfs.FS) *heldWrites {
 
 func compacting(at float64) Config { return Config{FS: crashfs.New(1), CompactAt: at} }
 
-func TestATenantThatBecomesDueIsCompactedWithoutARequest(t *testing.T) {
+func TestATenantIsCompactedWhenItBecomesDue(t *testing.T) {
 	var log shared
 	c := compacting(0.5)
 	c.Log = zerolog.New(&log)
@@ -148,7 +148,7 @@ func TestATenantThatBecomesDueIsCompactedWithoutARequest(t *testing.T) {
 		r.tenants.Sweep()
 		before := r.budget.tenants.Files()
 		if before != r.size("x") || r.budget.tenants.Dead() > 1<<16 {
-			t.Errorf("%d of %d bytes are dead of a file of %d in which nothing is", r.budget.tenants.Dead(), before, r.size("x"))
+			t.Errorf("got %d dead of %d bytes, want almost none of the %d of the file", r.budget.tenants.Dead(), before, r.size("x"))
 		}
 		r.kill("x")
 		synctest.Wait()
@@ -156,19 +156,19 @@ func TestATenantThatBecomesDueIsCompactedWithoutARequest(t *testing.T) {
 		r.wantMetrics(`fenec_compactions_total{result="done"} 1`, `fenec_compactions_total{result="failed"} 0`,
 			`fenec_compactions_running 0`, `fenec_compactions_waiting 0`, fmt.Sprintf("fenec_file_bytes %d", r.size("x")))
 		if taken := r.counter("fenec_compacted_bytes_total").Get(); taken < 19<<20 || taken > uint64(before) {
-			t.Errorf("a compaction of a file of %d bytes took %d off it", before, taken)
+			t.Errorf("compaction of a file of %d bytes: got %d bytes removed, want at least 19 MiB", before, taken)
 		}
 		if dead := r.budget.tenants.Dead(); dead > 100 {
-			t.Errorf("%d bytes are dead after a compaction", dead)
+			t.Errorf("got %d dead bytes after a compaction, want at most 100", dead)
 		}
 		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `{"level":"info","tenant":"x","before":2`) ||
 			!strings.Contains(got, fmt.Sprintf(`,"after":%d,"ms":`, r.size("x"))) {
-			t.Errorf("the log is\n%s", got)
+			t.Errorf("got log\n%s", got)
 		}
 	})
 }
 
-func TestATenantOpenedHalfDeadIsCompactedThoughIdle(t *testing.T) {
+func TestATenantThatIsDueIsCompactedWhenItIsOpened(t *testing.T) {
 	for name, file := range map[string]string{"of a directory": "", "one file": "/one.fenec"} {
 		t.Run(name, func(t *testing.T) {
 			off := compacting(0)
@@ -184,7 +184,7 @@ func TestATenantOpenedHalfDeadIsCompactedThoughIdle(t *testing.T) {
 			inBubble(t, on, func(r *running) {
 				if file == "" {
 					synctest.Wait()
-					r.wantNotCompacted("x") // which no request has opened
+					r.wantNotCompacted("x") // no request has opened it
 					one, err := r.tenants.Acquire("x")
 					if err != nil {
 						t.Fatal(err)
@@ -199,7 +199,7 @@ func TestATenantOpenedHalfDeadIsCompactedThoughIdle(t *testing.T) {
 	}
 }
 
-func TestNoMoreFilesAreCompactedAtOnceThanThereAreWorkers(t *testing.T) {
+func TestEachWorkerCompactsOneFileAtATime(t *testing.T) {
 	for workers := 1; workers <= 2; workers++ {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
 			fs := crashfs.New(1)
@@ -214,12 +214,12 @@ func TestNoMoreFilesAreCompactedAtOnceThanThereAreWorkers(t *testing.T) {
 				}
 				synctest.Wait()
 				if len(held.writes) != workers {
-					t.Errorf("%d files are being compacted at once, want %d", len(held.writes), workers)
+					t.Errorf("got %d files being compacted, want %d", len(held.writes), workers)
 				}
 				r.wantMetrics(fmt.Sprintf("fenec_compactions_running %d", workers), fmt.Sprintf("fenec_compactions_waiting %d", 3-workers))
 				if got := r.admin("GET", "stats", "").body; !strings.Contains(got, fmt.Sprintf(`"compacting":%d}`, workers)) ||
 					strings.Contains(got, `"dead_bytes":0`) {
-					t.Errorf("the stats are %s", got)
+					t.Errorf("got stats %s", got)
 				}
 				close(held.release)
 				synctest.Wait()
@@ -230,7 +230,7 @@ func TestNoMoreFilesAreCompactedAtOnceThanThereAreWorkers(t *testing.T) {
 	}
 }
 
-func TestAFileIsNotCompactedWhileTheDiskHasNoRoomForTheCopy(t *testing.T) {
+func TestAFileIsNotCompactedWithoutDiskSpaceForTheCopy(t *testing.T) {
 	var log shared
 	fs := crashfs.New(1)
 	inBubble(t, Config{FS: fs}, func(r *running) {
@@ -239,7 +239,7 @@ func TestAFileIsNotCompactedWhileTheDiskHasNoRoomForTheCopy(t *testing.T) {
 	})
 	inBubble(t, Config{FS: fs, CompactAt: 0.5, Log: zerolog.New(&log)}, func(r *running) {
 		live := int64(10 * len(bigText))
-		fs.SetSpace(live + 1<<20) // a sixteenth of what is live is missing
+		fs.SetSpace(live + 1<<20) // less than a copy needs
 		one, err := r.tenants.Acquire("x")
 		if err != nil {
 			t.Fatal(err)
@@ -261,17 +261,17 @@ func TestAFileIsNotCompactedWhileTheDiskHasNoRoomForTheCopy(t *testing.T) {
 		r.wantCompacted("x")
 		r.wantMetrics(`fenec_compactions_total{result="done"} 1`, `fenec_compactions_total{result="no_room"} 9`, "fenec_compactions_waiting 0")
 		if got := log.String(); strings.Count(got, "\n") != 2 || strings.Count(got, "has no room") != 1 {
-			t.Errorf("the log is\n%s", got)
+			t.Errorf("got log\n%s", got)
 		}
 	})
 }
 
-func TestRoomIsSharedByTheFilesCompactedAtOnce(t *testing.T) {
+func TestConcurrentCompactionsShareTheDiskSpace(t *testing.T) {
 	fs := crashfs.New(1)
 	inBubble(t, Config{FS: fs, CompactAt: 0.5, CompactWorkers: 2}, func(r *running) {
 		r.fillBig("a")
 		r.fillBig("b")
-		fs.SetSpace(3 << 20) // for one copy, and not for two
+		fs.SetSpace(3 << 20) // enough for one copy, not for two
 		held := holdWrites(fs)
 		r.kill("a")
 		r.kill("b")
@@ -284,7 +284,7 @@ func TestRoomIsSharedByTheFilesCompactedAtOnce(t *testing.T) {
 	})
 }
 
-func TestACompactionThatFailsIsTriedAgain(t *testing.T) {
+func TestAFailedCompactionIsRetried(t *testing.T) {
 	for name, c := range map[string]struct {
 		fails  error
 		result string
@@ -305,7 +305,7 @@ func TestACompactionThatFailsIsTriedAgain(t *testing.T) {
 					return nil
 				})
 				r.kill("x")
-				time.Sleep(2 * time.Minute) // tried at 0 and 1, and then at 3
+				time.Sleep(2 * time.Minute) // attempts are at 0, 1 and 3 minutes
 				synctest.Wait()
 				r.wantMetrics(fmt.Sprintf(`fenec_compactions_total{result=%q} 2`, c.result), "fenec_compactions_waiting 1")
 				r.wantNotCompacted("x")
@@ -314,7 +314,7 @@ func TestACompactionThatFailsIsTriedAgain(t *testing.T) {
 				synctest.Wait()
 				r.wantCompacted("x")
 				if got := log.String(); strings.Count(got, "\n") != 2 || strings.Count(got, c.logged) != 1 {
-					t.Errorf("the log is\n%s", got)
+					t.Errorf("got log\n%s", got)
 				}
 				r.exec("x", "put c {s: 'still written to'}")
 			})
@@ -328,8 +328,8 @@ func TestNoFileIsCompacted(t *testing.T) {
 		Config
 	}{
 		{"with --compact-at 0", Config{}},
-		{"of a read-only node", Config{CompactAt: 0.5, ReadOnly: true}},
-		{"with too little of it dead", Config{CompactAt: 0.99}},
+		{"on a read-only node", Config{CompactAt: 0.5, ReadOnly: true}},
+		{"with too few dead bytes", Config{CompactAt: 0.99}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.FS = crashfs.New(1)
@@ -351,13 +351,13 @@ func TestNoFileIsCompacted(t *testing.T) {
 	}
 }
 
-// killMost is kill that leaves some MiB, so that a compaction takes several writes.
+// killMost deletes fewer documents than kill, so that a compaction takes several writes.
 func (r *running) killMost(tenant string) {
 	r.t.Helper()
 	r.exec(tenant, "del c where id > 40")
 }
 
-// holdCompaction makes a tenant x and holds its compaction at the first write of its file.
+// holdCompaction creates tenant x and blocks its compaction at the first write.
 func (r *running) holdCompaction(fs *crashfs.FS) *heldWrites {
 	r.t.Helper()
 	r.fillBig("x")
@@ -367,12 +367,12 @@ func (r *running) holdCompaction(fs *crashfs.FS) *heldWrites {
 	return held
 }
 
-// TestACompactionEndsAsItsTenantIsFrozenDeletedOrTheNodeStops holds a compaction at a write of its file.
-func TestACompactionEndsAsItsTenantIsFrozenDeletedOrTheNodeStops(t *testing.T) {
+// TestACompactionStopsOnFreezeDeleteAndShutdown blocks a compaction at a write and ends it.
+func TestACompactionStopsOnFreezeDeleteAndShutdown(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		end   func(r *running) error
-		waits bool // for the write that is under way
+		waits bool // for the write in progress
 	}{
 		{"frozen", func(r *running) error { _, err := r.tenants.Freeze("x", "", tenants.Condition{}); return err }, false},
 		{"deleted", func(r *running) error { return r.tenants.Delete("x", tenants.Condition{}) }, true},
@@ -389,7 +389,7 @@ func TestACompactionEndsAsItsTenantIsFrozenDeletedOrTheNodeStops(t *testing.T) {
 				go func() { ended <- c.end(r) }()
 				synctest.Wait()
 				if (len(ended) == 0) != c.waits {
-					t.Errorf("it waits for the compaction: %v, want %v", len(ended) == 0, c.waits)
+					t.Errorf("waits for the compaction: got %v, want %v", len(ended) == 0, c.waits)
 				}
 				close(held.release)
 				if err := <-ended; err != nil {
@@ -397,17 +397,17 @@ func TestACompactionEndsAsItsTenantIsFrozenDeletedOrTheNodeStops(t *testing.T) {
 				}
 				synctest.Wait()
 				if got := stopped.Get(); got != 1 {
-					t.Errorf("%d compactions were stopped, want one", got)
+					t.Errorf("got %d stopped compactions, want 1", got)
 				}
 				if under.Get()+waiting.Get() > 0 {
-					t.Errorf("%v are running and %v wait", under.Get(), waiting.Get())
+					t.Errorf("got %v running and %v waiting compactions, want none", under.Get(), waiting.Get())
 				}
 				if writes := held.writes["/data/x.fenec"+wal.SideSuffix]; writes > 2 {
-					t.Errorf("it wrote %d times more", writes-1)
+					t.Errorf("got %d more writes, want at most 1", writes-1)
 				}
 				names, err := fs.ReadDir("/data")
 				if text := strings.Join(names, " "); err != nil || strings.Contains(text, ".fenec"+wal.SideSuffix) {
-					t.Errorf("the directory holds %s, %v", text, err)
+					t.Errorf("got the files %s, %v, want no side file", text, err)
 				}
 			})
 		})
@@ -428,7 +428,7 @@ func TestAThawedTenantIsCompacted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		freeze() // and thawed before the compaction meets it
+		freeze() // thawed before the compaction reaches its next write
 		thaw()
 		freeze()
 		close(held.release)
@@ -441,14 +441,14 @@ func TestAThawedTenantIsCompacted(t *testing.T) {
 		thaw()
 		synctest.Wait()
 		if size := r.size("x"); size > killedSize/4 {
-			t.Errorf("the file has %d bytes", size)
+			t.Errorf("got a file of %d bytes, want at most %d", size, killedSize/4)
 		}
 		r.wantMetrics(`fenec_compactions_total{result="done"} 1`, `fenec_compactions_total{result="stopped"} 1`)
 	})
 }
 
-// TestWhatDiesBesideACompactionIsCompactedNext deletes documents that a compaction has copied already.
-func TestWhatDiesBesideACompactionIsCompactedNext(t *testing.T) {
+// TestBytesThatDieDuringACompactionAreCompactedNext deletes documents that a compaction has already copied.
+func TestBytesThatDieDuringACompactionAreCompactedNext(t *testing.T) {
 	fs := crashfs.New(1)
 	inBubble(t, Config{FS: fs, CompactAt: 0.5}, func(r *running) {
 		r.fillBig("x")
@@ -475,9 +475,9 @@ func TestWhatDiesBesideACompactionIsCompactedNext(t *testing.T) {
 	})
 }
 
-// TestATenantIsInUseWhileItIsCompactedAndNotWhileItWaits: what is compacted is not closed for being idle. What waits for its
-// turn or for room is, and is compacted when it is opened again.
-func TestATenantIsInUseWhileItIsCompactedAndNotWhileItWaits(t *testing.T) {
+// TestATenantIsNotClosedAsIdleWhileItIsCompacted has two idle tenants and one worker. A tenant that waits for the worker
+// or for disk space is closed, and is compacted after it is opened again.
+func TestATenantIsNotClosedAsIdleWhileItIsCompacted(t *testing.T) {
 	fs := crashfs.New(1)
 	inBubble(t, Config{FS: fs, CompactAt: 0.5, IdleClose: time.Minute}, func(r *running) {
 		for _, name := range []string{"a", "b"} {
@@ -490,7 +490,7 @@ func TestATenantIsInUseWhileItIsCompactedAndNotWhileItWaits(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		if !r.isOpen("a") || r.isOpen("b") {
-			t.Errorf("a, which is being compacted, is open: %v; b, which waits for it: %v", r.isOpen("a"), r.isOpen("b"))
+			t.Errorf("during the compaction of a: got a open %v, b open %v, want only a", r.isOpen("a"), r.isOpen("b"))
 		}
 		r.wantMetrics("fenec_compactions_running 1", "fenec_compactions_waiting 0")
 		close(held.release)
@@ -499,7 +499,7 @@ func TestATenantIsInUseWhileItIsCompactedAndNotWhileItWaits(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if r.isOpen("a") || r.isOpen("b") {
-			t.Errorf("a is open once it was compacted: %v; b: %v", r.isOpen("a"), r.isOpen("b"))
+			t.Errorf("after the compaction of a: got a open %v, b open %v, want neither", r.isOpen("a"), r.isOpen("b"))
 		}
 		r.wantNotCompacted("b")
 		fs.SetSpace(100 << 10)
@@ -509,7 +509,7 @@ func TestATenantIsInUseWhileItIsCompactedAndNotWhileItWaits(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if r.isOpen("b") {
-			t.Error("b is open though it waits for room")
+			t.Error("got b open while it waits for disk space, want it closed")
 		}
 		r.wantMetrics("fenec_compactions_waiting 0", "fenec_dead_bytes 0", "fenec_file_bytes 0")
 		fs.SetSpace(-1)
@@ -522,7 +522,7 @@ func TestATenantIsInUseWhileItIsCompactedAndNotWhileItWaits(t *testing.T) {
 	})
 }
 
-func TestTheOpenTenantsAreListedWithWhatIsDead(t *testing.T) {
+func TestTheListOfOpenTenantsHasTheirDeadBytes(t *testing.T) {
 	inBubble(t, compacting(0), func(r *running) {
 		r.fillBig("x")
 		r.kill("x")
@@ -532,7 +532,7 @@ func TestTheOpenTenantsAreListedWithWhatIsDead(t *testing.T) {
 			t.Errorf("got %s, want %s in it", got, want)
 		}
 		if got := r.admin("GET", "stats", "").body; !strings.Contains(got, fmt.Sprintf(`"dead_bytes":%d,"compacting":0}`, s.DeadBytes)) {
-			t.Errorf("the stats are %s", got)
+			t.Errorf("got stats %s", got)
 		}
 	})
 }

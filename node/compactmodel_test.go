@@ -17,14 +17,14 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 )
 
-// compacted waits until no compaction is under way or due.
+// compacted waits until no compaction is running or waiting.
 func (r *running) compacted() {
 	r.t.Helper()
 	under, waiting := r.gauge("fenec_compactions_running"), r.gauge("fenec_compactions_waiting")
 	eventually(r.t, "no file is to be compacted", func() bool { return waiting.Get()+under.Get() == 0 })
 }
 
-// counter returns a counter of the node's metrics, which counts on when the node has stopped.
+// counter returns a counter of the node's metrics. It stays valid after the node has stopped.
 func (r *running) counter(name string) *metrics.Counter {
 	return r.metrics.set.GetOrCreateCounter(name)
 }
@@ -32,10 +32,10 @@ func (r *running) counter(name string) *metrics.Counter {
 // gauge returns a gauge of the node's metrics.
 func (r *running) gauge(name string) *metrics.Gauge { return r.metrics.set.GetOrCreateGauge(name, nil) }
 
-// TestWritesBesideAutomaticCompactionsAreKept has writers put, change and delete documents of their own while the node
-// compacts the file again and again, and compares what there is with what was answered: in the node, after a loss of power
-// and after an orderly stop. A seed decides what they write.
-func TestWritesBesideAutomaticCompactionsAreKept(t *testing.T) {
+// TestWritesDuringAutomaticCompactionsAreKept runs writers that put, change and delete documents of their own while the
+// node compacts the file repeatedly. It compares the documents with the acknowledged writes: in the node, after a power
+// failure and after a clean shutdown. A seed determines the writes.
+func TestWritesDuringAutomaticCompactionsAreKept(t *testing.T) {
 	const writers, writes = 3, 250
 	seeds := uint64(2)
 	if testing.Short() {
@@ -61,7 +61,7 @@ func TestWritesBesideAutomaticCompactionsAreKept(t *testing.T) {
 			r.wantNumbers(want)
 			r.compacted()
 			if done := r.counter(`fenec_compactions_total{result="done"}`).Get(); done < 2 {
-				t.Errorf("%d compactions were done beside the writes, want some", done)
+				t.Errorf("got %d compactions during the writes, want at least 2", done)
 			}
 			r.wantNumbers(want)
 			c.FS = fs.Crash()
@@ -73,7 +73,8 @@ func TestWritesBesideAutomaticCompactionsAreKept(t *testing.T) {
 	}
 }
 
-// randomWrites writes documents of up to 256 KiB under ids of a writer's own, and returns the n of each id that is left.
+// randomWrites writes documents of up to 256 KiB under the ids of one writer and returns the n of each id
+// that remains.
 func randomWrites(r *running, random *rand.Rand, writer, writes int) map[int]int {
 	text := []byte(strings.Repeat("x", 256<<10))
 	left := map[int]int{}
@@ -97,7 +98,7 @@ func randomWrites(r *running, random *rand.Rand, writer, writes int) map[int]int
 	return left
 }
 
-// wantNumbers checks the n of each document of c, by the documents and by the index on n.
+// wantNumbers checks the n of each document of c, with a scan and with the index on n.
 func (r *running) wantNumbers(want map[int]int) {
 	r.t.Helper()
 	for _, statement := range []string{"get c select id, n", "get c where n >= 0 order n select id, n"} {
@@ -110,13 +111,13 @@ func (r *running) wantNumbers(want map[int]int) {
 			got[one.ID] = one.N
 		}
 		if !maps.Equal(got, want) || len(rows) != len(want) {
-			r.t.Errorf("%s: there is %v, want %v", statement, got, want)
+			r.t.Errorf("%s: got %v, want %v", statement, got, want)
 		}
 	}
 }
 
-// TestAQueueOfJobsDoneLeavesASmallFileAndASmallHeap puts a million jobs into a queue and does them.
-func TestAQueueOfJobsDoneLeavesASmallFileAndASmallHeap(t *testing.T) {
+// TestADrainedQueueLeavesASmallFileAndHeap puts up to a million jobs into a queue and deletes them.
+func TestADrainedQueueLeavesASmallFileAndHeap(t *testing.T) {
 	const batch = 10_000
 	jobs := 1_000_000
 	if testing.Short() {
@@ -138,12 +139,12 @@ func TestAQueueOfJobsDoneLeavesASmallFileAndASmallHeap(t *testing.T) {
 	}
 	r.compacted()
 	after, size := heap()-before, r.size("x")
-	t.Logf("%d jobs took %d bytes of heap, done they leave %d and a file of %d", jobs, full, after, size)
+	t.Logf("%d jobs: %d bytes of heap, after their delete %d and a file of %d", jobs, full, after, size)
 	const most = 17 << 20 // a file is left alone until more than 16 MiB of it is dead
 	if size > most || after > most+8<<20 || full < int64(jobs)*100 {
-		t.Errorf("%d jobs took %d bytes of heap, done they leave %d and a file of %d", jobs, full, after, size)
+		t.Errorf("%d jobs: got %d bytes of heap, after their delete %d and a file of %d, want a file of at most %d", jobs, full, after, size, most)
 	}
 	if got := r.query("x", "get jobs count"); got != `[{"count":0}]` {
-		t.Errorf("there are jobs left: %s", got)
+		t.Errorf("jobs after the deletes: got %s, want none", got)
 	}
 }

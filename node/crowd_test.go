@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// crowdEnv names the directory that the test binary, started again as a node with few descriptors, is to serve.
+// crowdEnv is the environment variable with the directory for the test binary to serve as a node with few descriptors.
 const crowdEnv = "FENEC_TEST_CROWD"
 
 const crowdDescriptors = 256
 
-// serveCrowd is the child process of the test below: a node with few descriptors and little memory, until its standard
-// input ends.
+// serveCrowd is the child process of TestMoreTenantsThanDescriptorsAreServed. It runs a node with few descriptors and
+// little memory until its standard input ends, and returns the exit code.
 func serveCrowd(dir string) int {
 	limit := unix.Rlimit{Cur: crowdDescriptors, Max: crowdDescriptors}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -47,7 +47,7 @@ func serveCrowd(dir string) int {
 	return 0
 }
 
-func TestFarMoreTenantsThanDescriptorsAllAnswer(t *testing.T) {
+func TestMoreTenantsThanDescriptorsAreServed(t *testing.T) {
 	const tenants, clients = 576, 48
 	dir := t.TempDir()
 	r := start(t, Config{Dir: dir})
@@ -81,7 +81,7 @@ func TestFarMoreTenantsThanDescriptorsAllAnswer(t *testing.T) {
 	defer func() {
 		in.Close()
 		if err := child.Wait(); err != nil {
-			t.Errorf("the node: %v\n%s", err, failure.String())
+			t.Errorf("the node failed: %v\n%s", err, failure.String())
 		}
 	}()
 	var address string
@@ -98,7 +98,7 @@ func TestFarMoreTenantsThanDescriptorsAllAnswer(t *testing.T) {
 				tenant := "t" + strconv.Itoa(i*clients+c)
 				got, err := far.send("GET", "/t/"+tenant+"/c?count", "")
 				if err != nil || got.body != `{"count":10}` {
-					t.Errorf("%s: %d %s %v", tenant, got.status, got.body, err)
+					t.Errorf("%s: got %d %s, %v, want a count of 10", tenant, got.status, got.body, err)
 				}
 				if _, err := far.send("PATCH", "/t/"+tenant+"/c?id=3", `{"n": 7}`); err != nil {
 					t.Errorf("%s: %v", tenant, err)

@@ -12,11 +12,11 @@ import (
 	"fenec/node/tenants"
 )
 
-func TestADamagedFileDisturbsNobodyAndSaysWhatItIs(t *testing.T) {
+func TestADamagedFileIsReportedAndAffectsNoOtherTenant(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("good", 3)
 	r.fill("bad", 100)
-	r.insert("bad", 100, 1) // so that the damage is not in the last record, which would be a torn one
+	r.insert("bad", 100, 1) // damage in the last record would count as a torn write
 	r.stop()
 	whole, err := os.ReadFile(r.file("bad.fenec"))
 	if err != nil {
@@ -27,7 +27,7 @@ func TestADamagedFileDisturbsNobodyAndSaysWhatItIs(t *testing.T) {
 	for name, content := range map[string][]byte{
 		"flipped":   flipped,
 		"zero-byte": {},
-		"no fenec":  []byte(strings.Repeat("something else entirely\n", 10)),
+		"not fenec": []byte(strings.Repeat("something else entirely\n", 10)),
 		"cut head":  whole[:7],
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -38,15 +38,15 @@ func TestADamagedFileDisturbsNobodyAndSaysWhatItIs(t *testing.T) {
 			for range 2 { // the second answer does not read the file again
 				got := r.want(500, "GET", "/t/bad/c", "")
 				if !strings.Contains(got.body, "fenec check") || strings.Contains(got.body, r.config.Dir) || got.header.Get("Fenec-Tenant") != "" {
-					t.Errorf("the answer is to name the trouble and fenec check, and no path: %s", got.body)
+					t.Errorf("got %s, want an error that names fenec check, and no path", got.body)
 				}
 			}
 			r.want(500, "POST", "/t/bad/query", `{"query": "create collection c (n int)"}`)
 			if got := r.count("good"); got != `{"count":3}` {
-				t.Errorf("another tenant: %s", got)
+				t.Errorf("other tenant: got %s, want a count of 3", got)
 			}
 			if got := r.wantAdmin(200, "GET", "tenants", "").body; got != `["bad","good"]` {
-				t.Errorf("listed: %s", got)
+				t.Errorf("tenants: got %s, want bad and good", got)
 			}
 			r.wantAdmin(409, "PUT", "tenants/bad", "")
 			r.wantAdmin(409, "PUT", "tenants/bad/file", "x")
@@ -54,7 +54,7 @@ func TestADamagedFileDisturbsNobodyAndSaysWhatItIs(t *testing.T) {
 			r.wantAdmin(500, "POST", "tenants/bad/freeze", "")
 			r.wantAdmin(200, "GET", "stats", "")
 			if left, err := os.ReadFile(r.file("bad.fenec")); err != nil || !bytes.Equal(left, content) {
-				t.Errorf("the file was touched: %v", err)
+				t.Errorf("the file was changed: %v", err)
 			}
 			r.wantAdmin(204, "DELETE", "tenants/bad", "")
 			r.want(404, "GET", "/t/bad/c", "")
@@ -64,7 +64,7 @@ func TestADamagedFileDisturbsNobodyAndSaysWhatItIs(t *testing.T) {
 	}
 }
 
-func TestAFilePutRightIsServedAgain(t *testing.T) {
+func TestARepairedFileIsServedAgain(t *testing.T) {
 	clock := newClock()
 	r := start(t, Config{Clock: clock.Now})
 	r.fill("acme", 2)
@@ -83,11 +83,11 @@ func TestAFilePutRightIsServedAgain(t *testing.T) {
 	clock.Advance(tenants.RefusalTime + time.Millisecond)
 	r.tenants.Sweep()
 	if got := r.count("acme"); got != `{"count":2}` {
-		t.Error(got)
+		t.Errorf("got %s, want a count of 2", got)
 	}
 }
 
-// counting is a file system that counts the openings of tenants' files.
+// counting is a file system that counts how often files of tenants are opened.
 type counting struct {
 	vfs.FS
 	opened atomic.Int64
@@ -113,12 +113,12 @@ func TestADamagedFileIsNotReadForEveryRequest(t *testing.T) {
 		}
 		r.want(500, "GET", "/t/bad/c", "")
 		if got := fs.opened.Load(); got != want {
-			t.Errorf("opened %d times, want %d", got, want)
+			t.Errorf("got %d openings of the file, want %d", got, want)
 		}
 	}
 }
 
-func TestADirectoryOrALinkIsNoReasonToStop(t *testing.T) {
+func TestADirectoryOrLinkNamedLikeATenantAffectsNoOtherTenant(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("good", 1)
 	if err := os.Mkdir(r.file("dir.fenec"), 0o700); err != nil {
@@ -132,17 +132,17 @@ func TestADirectoryOrALinkIsNoReasonToStop(t *testing.T) {
 	}
 	got := r.want(500, "GET", "/t/dir/c", "")
 	if strings.Contains(got.body, r.config.Dir) {
-		t.Errorf("names a path: %s", got.body)
+		t.Errorf("got %s, want no path in it", got.body)
 	}
 	r.want(404, "GET", "/t/link/c", "")
 	r.wantAdmin(200, "GET", "stats", "")
 	r.want(200, "GET", "/_metrics", "", "Authorization", "Bearer "+adminToken)
 	if got := r.count("good"); got != `{"count":1}` {
-		t.Error(got)
+		t.Errorf("got %s, want a count of 1", got)
 	}
 }
 
-func TestLeftoversAreClearedAndNothingElse(t *testing.T) {
+func TestOnlyLeftoverFilesAreRemovedAtStart(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("acme", 1)
 	r.fill("cold", 1)
@@ -163,7 +163,7 @@ func TestLeftoversAreClearedAndNothingElse(t *testing.T) {
 		names = append(names, e.Name())
 	}
 	if got, want := strings.Join(names, " "), ".lock Big.frozen acme.fenec acme.fenec.bak cold.fenec cold.frozen notes.txt"; got != want {
-		t.Errorf("left are %s, want %s", got, want)
+		t.Errorf("got the files %s, want %s", got, want)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestAReadOnlyNodeWritesNothing(t *testing.T) {
 	}
 	r = start(t, Config{Dir: r.config.Dir, ReadOnly: true})
 	if got := r.count("acme"); got != `{"count":2}` {
-		t.Error(got)
+		t.Errorf("got %s, want a count of 2", got)
 	}
 	r.want(403, "POST", "/t/acme/c", `{"n": 1}`)
 	r.want(403, "POST", "/t/acme/query", `{"query": "del c"}`)
@@ -190,24 +190,24 @@ func TestAReadOnlyNodeWritesNothing(t *testing.T) {
 	r.wantAdmin(403, "POST", "tenants/acme/freeze", "")
 	r.stop()
 	if got, err := os.ReadFile(r.file("acme.fenec")); err != nil || !bytes.Equal(got, written) {
-		t.Errorf("the file differs from the one that was written: %v", err)
+		t.Errorf("the file was changed: %v", err)
 	}
 	if _, err := os.Stat(r.file("gone.frozen")); err != nil {
-		t.Error("a read-only node cleared something away")
+		t.Error("a read-only node removed a leftover file")
 	}
 }
 
-func TestADirectoryThatCannotBeWrittenIsServedReadOnlyOrNotAtAll(t *testing.T) {
+func TestAnUnwritableDirectoryIsServedByAReadOnlyNodeAlone(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("acme", 2)
 	r.stop()
 	fs := &unwritable{}
 	fs.FS = r.config.FS
 	if _, err := New(Config{Dir: r.config.Dir, FS: fs}); err == nil || !strings.Contains(err.Error(), "cannot write") || !strings.Contains(err.Error(), "--http-read-only") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error that names --http-read-only", err)
 	}
 	r = start(t, Config{Dir: r.config.Dir, FS: fs, ReadOnly: true})
 	if got := r.count("acme"); got != `{"count":2}` {
-		t.Error(got)
+		t.Errorf("got %s, want a count of 2", got)
 	}
 }

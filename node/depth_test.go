@@ -6,16 +6,17 @@ import (
 	"testing"
 )
 
-// deep is a value of n objects in each other, and lists one of as many lists.
+// deep returns a value of n nested objects.
 func deep(n int) string { return strings.Repeat(`{"k":`, n) + "1" + strings.Repeat("}", n) }
 
+// lists returns a value of n nested lists.
 func lists(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 
-// below is a path of n keys below a field.
+// below returns a path of n keys below a field.
 func below(field string, n int) string { return field + strings.Repeat(".k", n) }
 
-// A value is 64 levels deep on every route, and a path reaches as many keys below its field.
-func TestEveryRouteTakesValuesOfOneDepth(t *testing.T) {
+// TestEachRouteAcceptsValuesOfUpTo64Levels sends values of 64 levels and of more on each route.
+func TestEachRouteAcceptsValuesOfUpTo64Levels(t *testing.T) {
 	r := start(t, Config{})
 	r.wantAdmin(201, "PUT", "tenants/x", "")
 	r.url += "/t/x"
@@ -63,14 +64,14 @@ func TestEveryRouteTakesValuesOfOneDepth(t *testing.T) {
 			for depth, want := range map[int]bool{64: true, 65: false, 66: false, 67: false, 200: false, 9000: false} {
 				method, path, body := send(make(depth))
 				if got := r.do(method, path, body); (got.status < 300) != want || !want && got.status != 400 {
-					t.Errorf("%d levels: got %d %.200s", depth, got.status, got.body)
+					t.Errorf("%d levels: got %d %.200s, want accepted %v", depth, got.status, got.body, want)
 				}
 			}
 		})
 	}
 }
 
-func TestAPathReachesAsDeepAsAValue(t *testing.T) {
+func TestAPathWithItsValueHasUpTo64Levels(t *testing.T) {
 	r := start(t, Config{})
 	r.wantAdmin(201, "PUT", "tenants/x", "")
 	r.url += "/t/x"
@@ -109,7 +110,7 @@ func TestAPathReachesAsDeepAsAValue(t *testing.T) {
 				method, target, body := write(below("j", tc.keys), tc.value)
 				got := r.do(method, target, body)
 				if (got.status < 300) != tc.takes || !tc.takes && got.status != 400 {
-					t.Errorf("%d keys and %s: got %d %.200s", tc.keys, tc.value, got.status, got.body)
+					t.Errorf("%d keys and %s: got %d %.200s, want accepted %v", tc.keys, tc.value, got.status, got.body, tc.takes)
 				}
 			}
 		})
@@ -119,16 +120,16 @@ func TestAPathReachesAsDeepAsAValue(t *testing.T) {
 	path := below("j", 64)
 	r.play([]step{
 		{"read", "GET", "/c?id=1&select=" + path, "", 200, `[{"` + path + `":1}]`},
-		{"asked for", "GET", "/c?id=1&" + path + "=gt.0&count", "", 200, `{"count":1}`},
+		{"filtered by", "GET", "/c?id=1&" + path + "=gt.0&count", "", 200, `{"count":1}`},
 		{"ordered by", "GET", "/c?id=1&order=" + path + "&select=id", "", 200, `[{"id":1}]`},
 		{"indexed", "POST", "/query", statement("create index on c ("+path+") @sorted", "[]"), 200, `{"message":...`},
 		{"found by the index", "POST", "/query", statement("get c where "+path+" = 1 count", "[]"), 200, `[{"count":1}]`},
-		{"past the deepest", "GET", "/c?" + path + ".k=1", "", 400, `{"error":"...`},
+		{"one key too deep", "GET", "/c?" + path + ".k=1", "", 400, `{"error":"...`},
 	})
 }
 
-// What a GET answers can be posted again.
-func TestWhatIsReadCanBeWritten(t *testing.T) {
+// TestTheAnswerOfAGetCanBePosted posts the documents of a GET to another collection.
+func TestTheAnswerOfAGetCanBePosted(t *testing.T) {
 	r := start(t, Config{})
 	r.wantAdmin(201, "PUT", "tenants/x", "")
 	r.url += "/t/x"
@@ -145,6 +146,6 @@ func TestWhatIsReadCanBeWritten(t *testing.T) {
 	r.want(200, "POST", "/batch", `{"query": "put b $1", "params": [`+read+`]}`)
 	changes := r.want(200, "GET", "/_changes?since=0", "").body
 	if !strings.Contains(changes, deep(64)) {
-		t.Errorf("the changes hold no value of that depth")
+		t.Errorf("got no value of 64 levels in the changes, want one")
 	}
 }

@@ -14,8 +14,8 @@ var updateDocs = flag.Bool("update", false, "write the answers into the document
 // example is a statement of the documentation and the answer printed under it.
 var example = regexp.MustCompile("(?s)```fenecql\n(.*?)\n```\n```json\n(.*?)\n```\n")
 
-// TestEveryExampleOfTheReferenceAnswersAsPrinted runs the page in order against one empty tenant.
-func TestEveryExampleOfTheReferenceAnswersAsPrinted(t *testing.T) {
+// TestEachExampleOfTheReferenceReturnsThePrintedAnswer runs the examples in order in one new tenant.
+func TestEachExampleOfTheReferenceReturnsThePrintedAnswer(t *testing.T) {
 	const page = "../docs/fenecql.md"
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -38,7 +38,7 @@ func TestEveryExampleOfTheReferenceAnswersAsPrinted(t *testing.T) {
 		return []byte("```fenecql\n" + string(parts[1]) + "\n```\n```json\n" + got + "\n```\n")
 	})
 	if found < 40 {
-		t.Errorf("found %d examples: the page has another form than this test reads", found)
+		t.Errorf("got %d examples, want at least 40: the format of the page has changed", found)
 	}
 	if *updateDocs {
 		if err := os.WriteFile(page, updated, 0o644); err != nil {

@@ -16,7 +16,7 @@ type life struct {
 	*running
 	t        *testing.T
 	fs       *crashfs.FS
-	lost, of string // a position that is gone, and its history
+	lost, of string // a lost position, and its history
 }
 
 func (l *life) start() {
@@ -27,7 +27,8 @@ func (l *life) start() {
 	l.running = start(l.t, Config{Dir: "/data", FS: l.fs, Sync: wal.Policy{Every: time.Hour}})
 }
 
-// kill starts another node on what the current one leaves when its process is killed, or if kept is 0, when the power fails.
+// kill starts another node on the files that the current one leaves if its process is killed or, with kept 0, if the power
+// fails.
 func (l *life) kill(kept int) {
 	l.t.Helper()
 	l.fs = l.fs.CrashKeeping(func(n int) int { return n * kept })
@@ -41,7 +42,7 @@ func (l *life) at() (seq, history string) {
 	return h.Get("Fenec-Seq"), h.Get("Fenec-History")
 }
 
-// wantHolds checks that every way to name a position continues from it.
+// wantHolds checks that a position can be continued from, however it is named.
 func (l *life) wantHolds(what, seq, history string) {
 	l.t.Helper()
 	l.want(200, "GET", "/t/x/c?count", "", "Fenec-After", seq, "Fenec-History", history)
@@ -50,44 +51,45 @@ func (l *life) wantHolds(what, seq, history string) {
 		w := l.watch("/t/x/c/changes?since="+seq, headers...)
 		l.query("x", "put c {n: 9}")
 		if e := w.next(); e.name != "change" {
-			l.t.Errorf("%s: a live query from %s is told %s", what, seq, e)
+			l.t.Errorf("%s: live query from %s: got %s, want a change", what, seq, e)
 		}
 		w.stop()
 	}
 }
 
-// wantApart checks that every way to name a position is answered at once with an error: it is not one of the tenant's.
+// wantApart checks that a position outside the tenant's history is refused at once, however it is named, and that a live
+// query from it is seeded.
 func (l *life) wantApart(what, seq, history string) {
 	l.t.Helper()
 	began := time.Now()
 	got := l.want(504, "GET", "/t/x/c?count", "", "Fenec-After", seq, "Fenec-History", history, "Fenec-Wait", "30000")
 	if !strings.Contains(got.body, "is of a branch that this copy is not on") || time.Since(began) > 20*time.Second {
-		l.t.Errorf("%s: a read that waits for %s is answered %s after %v", what, seq, got.body, time.Since(began))
+		l.t.Errorf("%s: read that waits for %s: got %s after %v, want a refusal at once", what, seq, got.body, time.Since(began))
 	}
 	l.want(409, "GET", "/t/x/_changes?since="+seq, "", "Fenec-History", history)
 	for _, headers := range [][]string{{"Last-Event-ID", seq + "@" + history}, {"Fenec-History", history}} {
 		w := l.watch("/t/x/c/changes?since="+seq, headers...)
 		if e := w.next(); e.name != "seed" {
-			l.t.Errorf("%s: a live query from %s is told %s", what, seq, e)
+			l.t.Errorf("%s: live query from %s: got %s, want a seed", what, seq, e)
 		}
 		w.stop()
 	}
 }
 
-// TestCursorsAcrossTheEndOfANode leaves a node in each of the ways there are, with three changes more than the file of
-// the next has where those are lost, and comes back with every sort of cursor, before anything is written and after.
-func TestCursorsAcrossTheEndOfANode(t *testing.T) {
+// TestOnlyCursorsOfLostChangesAreRefusedAfterReopening closes and reopens a tenant in each way, some of which lose the last
+// three changes. It then tries each kind of cursor, before the next write and after.
+func TestOnlyCursorsOfLostChangesAreRefusedAfterReopening(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		leave func(l *life)
-		kept  string // the last change there is then
-		same  bool   // the history is the one there was, until something is written
+		kept  string // the last change after it
+		same  bool   // the history is unchanged until the next write
 	}{
-		{name: "closed in order", leave: func(l *life) { l.stop(); l.start() }, kept: "7", same: true},
+		{name: "clean shutdown", leave: func(l *life) { l.stop(); l.start() }, kept: "7", same: true},
 		{name: "closed as idle", leave: func(l *life) { l.closeIdle("x") }, kept: "7", same: true},
 		{name: "killed", leave: func(l *life) { l.kill(1) }, kept: "7"},
-		{name: "the power failed", leave: func(l *life) { l.kill(0) }, kept: "4"},
-		{name: "yesterday's file put back", leave: func(l *life) {
+		{name: "power failure", leave: func(l *life) { l.kill(0) }, kept: "4"},
+		{name: "older file restored", leave: func(l *life) {
 			l.stop()
 			yesterday := l.content("x.fenec")
 			l.start()
@@ -97,7 +99,7 @@ func TestCursorsAcrossTheEndOfANode(t *testing.T) {
 			l.write("x.fenec", yesterday)
 			l.start()
 		}, kept: "7", same: true},
-		{name: "yesterday's file of a node that ran put back", leave: func(l *life) {
+		{name: "older file of a running node restored", leave: func(l *life) {
 			yesterday := l.content("x.fenec")
 			l.insert("x", 7, 3)
 			l.lost, l.of = l.at()
@@ -117,14 +119,14 @@ func TestCursorsAcrossTheEndOfANode(t *testing.T) {
 			}
 			l.insert("x", 4, 3)
 			_, was := l.at()
-			l.lost, l.of = "8", was // which a read may have been shown
+			l.lost, l.of = "8", was // a read may have returned it
 			if c.kept == "4" {
 				l.lost = "7"
 			}
 			c.leave(l)
 			seq, now := l.at()
 			if seq != c.kept || (now == was) != c.same {
-				t.Errorf("it is at %s of %s, want %s; it was of %s", seq, now, c.kept, was)
+				t.Errorf("got position %s of %s, want %s; the history before was %s", seq, now, c.kept, was)
 			}
 			l.wantApart("before a write", l.lost, l.of)
 			l.query("x", "put c {n: 8}")
@@ -132,14 +134,14 @@ func TestCursorsAcrossTheEndOfANode(t *testing.T) {
 			for range 4 {
 				l.query("x", "put c {n: 8}")
 			}
-			l.wantApart("once the number has come again", l.lost, l.of)
+			l.wantApart("after another change has the number", l.lost, l.of)
 			l.wantHolds("at the fork", c.kept, was)
-			l.wantHolds("before it", "2", was)
+			l.wantHolds("before the fork", "2", was)
 			_, now = l.at()
-			l.wantHolds("before it, by its new name", "2", now)
+			l.wantHolds("before the fork, with the new history", "2", now)
 			l.closeIdle("x")
-			l.wantHolds("at the fork, another open later", c.kept, was)
-			l.wantHolds("of that open, another one later", "9", now)
+			l.wantHolds("at the fork, after reopening", c.kept, was)
+			l.wantHolds("after the fork, after reopening", "9", now)
 		})
 	}
 }
@@ -174,8 +176,8 @@ func (l *life) write(name string, b []byte) {
 	}
 }
 
-// TestAThawForksWhereAnotherCopyMayGoOn freezes a tenant, installs its image as another, and thaws the one or the other.
-func TestAThawForksWhereAnotherCopyMayGoOn(t *testing.T) {
+// TestAThawForksIfAnotherCopyMayContinue freezes a tenant, installs its image as another, and thaws one of the two.
+func TestAThawForksIfAnotherCopyMayContinue(t *testing.T) {
 	const named = `{"token": "m1"}`
 	for _, c := range []struct {
 		name, freeze, install string
@@ -186,8 +188,8 @@ func TestAThawForksWhereAnotherCopyMayGoOn(t *testing.T) {
 		{name: "the tenant itself, frozen without a token", thaw: "x"},
 		{name: "the tenant itself, under its token", freeze: named, thaw: "x", with: named},
 		{name: "the tenant itself, by force", freeze: named, thaw: "x", forks: true},
-		{name: "a backup restored", thaw: "y", forks: true},
-		{name: "a backup restored of a freeze with a token", freeze: named, thaw: "y", forks: true},
+		{name: "a restored backup", thaw: "y", forks: true},
+		{name: "a restored backup of a freeze with a token", freeze: named, thaw: "y", forks: true},
 		{name: "a move's image", freeze: named, install: "?token=m1", thaw: "y", with: named},
 		{name: "a move's image, installed without its token", freeze: named, thaw: "y", with: named},
 		{name: "a move's image, by force", freeze: named, install: "?token=m1", thaw: "y", forks: true},
@@ -210,17 +212,17 @@ func TestAThawForksWhereAnotherCopyMayGoOn(t *testing.T) {
 					return h.Get("Fenec-Seq"), h.Get("Fenec-History")
 				}
 				if seq, history := where(200, "GET", "/c", ""); seq != "4" || history != was {
-					t.Errorf("held it is at %s of %s, and was at 4 of %s", seq, history, was)
+					t.Errorf("while held: got position %s of %s, want 4 of %s", seq, history, was)
 				}
 				l.wantAdmin(200, "POST", "tenants/"+c.thaw+"/thaw", c.with)
 				if _, now := where(200, "GET", "/c", ""); (now != was) != c.forks {
-					t.Errorf("thawed it is of %s, and was of %s", now, was)
+					t.Errorf("after the thaw: got history %s, before it %s", now, was)
 				}
 				l.want(200, "GET", "/t/"+c.thaw+"/c", "", "Fenec-After", "4", "Fenec-History", was)
 				wrote := l.want(201, "POST", "/t/"+c.thaw+"/c", `{"n": 4}`).header.Get("Fenec-History")
-				// A tenant that was opened again before it was thawed writes a history of its own, but for a move's image.
+				// A tenant that was reopened before the thaw writes a new history, unless it is the image of a move.
 				if own := c.forks || restarts && c.thaw == "x"; (wrote != was) != own {
-					t.Errorf("what it writes is of %s, and it was of %s", wrote, was)
+					t.Errorf("after a write: got history %s, before the thaw %s", wrote, was)
 				}
 			})
 		}

@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// pipes is a listener whose connections are made in memory.
+// pipes is a listener of connections in memory.
 type pipes struct {
 	made   chan net.Conn
 	closed chan struct{}
@@ -46,7 +46,7 @@ type wire struct {
 	in    *bufio.Reader
 }
 
-// wired runs a node over a directory with one tenant x, and answers a wire to it.
+// wired starts a node over a directory with one tenant x and returns a wire to it.
 func wired(t testing.TB) *wire {
 	n, err := New(Config{Dir: t.TempDir(), AdminToken: adminToken})
 	if err != nil {
@@ -63,7 +63,7 @@ func wired(t testing.TB) *wire {
 		<-served
 	})
 	if status, _ := w.send(t, "PUT", "/_admin/tenants/x", nil); status != 201 {
-		t.Fatal("the tenant could not be made")
+		t.Fatal("the tenant could not be created")
 	}
 	for _, statement := range []string{
 		"create collection c (n int @sorted, s text @hash, f float, b bool, t timestamp, y bytes, l [text], meta json)",
@@ -84,7 +84,7 @@ func (w *wire) drop() {
 	}
 }
 
-// send makes one request with the target as it is, on a kept connection.
+// send makes one request on a persistent connection, with the target as given.
 func (w *wire) send(t testing.TB, method, target string, body []byte) (status int, answer []byte) {
 	t.Helper()
 	if w.conn == nil {
@@ -96,7 +96,7 @@ func (w *wire) send(t testing.TB, method, target string, body []byte) (status in
 	sent := make(chan struct{})
 	go func(conn net.Conn) {
 		defer close(sent)
-		conn.Write(append(request, body...)) // a refusal may come before all of it is taken
+		conn.Write(append(request, body...)) // the node may refuse it before it reads all of it
 	}(w.conn)
 	resp, err := http.ReadResponse(w.in, &http.Request{Method: method})
 	if err != nil {
@@ -113,28 +113,28 @@ func (w *wire) send(t testing.TB, method, target string, body []byte) (status in
 	return resp.StatusCode, answer
 }
 
-// checkAnswer holds an answer to what every answer keeps.
+// checkAnswer checks what holds for each answer: valid JSON, no server error, no path.
 func checkAnswer(t *testing.T, what string, status int, answer []byte) {
 	t.Helper()
 	if status >= 500 && status != 501 {
 		t.Fatalf("%s: got %d %s", what, status, answer)
 	}
 	if !utf8.Valid(answer) || !json.Valid(answer) || answer[0] != '{' && answer[0] != '[' {
-		t.Fatalf("%s: %d and no JSON object or list: %q", what, status, answer)
+		t.Fatalf("%s: got %d %q, want a JSON object or list", what, status, answer)
 	}
 	if status >= 400 {
 		var e struct{ Error string }
 		if err := json.Unmarshal(answer, &e); err != nil || e.Error == "" {
-			t.Fatalf("%s: %d without an error: %s", what, status, answer)
+			t.Fatalf("%s: got %d %s, want an error in it", what, status, answer)
 		}
 	}
 	if bytes.Contains(answer, []byte(os.TempDir())) {
-		t.Fatalf("%s: names a path: %s", what, answer)
+		t.Fatalf("%s: got %s, want no path in it", what, answer)
 	}
 }
 
-// FuzzQueryString sends any query string to every method of a collection: no answer is a 500, and none but a write
-// that says so changes a document.
+// FuzzQueryString sends any query string to every method of a collection: no answer is a 500, and no document
+// is changed.
 func FuzzQueryString(f *testing.F) {
 	for _, seed := range []string{
 		"id=eq.1", "n=not.in.(1,2)&select=n,meta.a.b&order=n.desc&limit=1&offset=1", "count&s=like.a*", "count=true&s=like.%25a*b%5C*", "count=false&meta.a=like.*", "where=n+%3E+1+or+s+is+null",
@@ -154,7 +154,7 @@ func FuzzQueryString(f *testing.F) {
 	f.Fuzz(func(t *testing.T, query string) {
 		for _, c := range []byte(query) {
 			if c <= ' ' || c == 0x7f {
-				return // no target: the connection loop refuses it before a node sees it
+				return // the connection loop refuses such a target
 			}
 		}
 		before := w.everything(t)
@@ -163,19 +163,19 @@ func FuzzQueryString(f *testing.F) {
 		status, answer = w.send(t, "PATCH", "/t/x/c?"+query, []byte(`{"nothing": 1}`))
 		checkAnswer(t, query, status, answer)
 		if status == 200 {
-			t.Fatalf("PATCH %s: wrote a field that is not there: %s", query, answer)
+			t.Fatalf("PATCH %s: wrote an unknown field: %s", query, answer)
 		}
 		status, answer = w.send(t, "POST", "/t/x/c?"+query, []byte(`{"nothing": 1}`))
 		checkAnswer(t, query, status, answer)
 		if status == 201 {
-			t.Fatalf("POST %s: wrote a field that is not there: %s", query, answer)
+			t.Fatalf("POST %s: wrote an unknown field: %s", query, answer)
 		}
 		status, answer = w.send(t, "POST", "/t/x/vectors/near?"+query, []byte(`{"vector": [1, 0], "where": "n is not null"}`))
 		checkAnswer(t, query, status, answer)
 		status, answer = w.send(t, "DELETE", "/t/x/c/all?x="+query, nil)
 		checkAnswer(t, query, status, answer)
 		if status == 200 {
-			t.Fatalf("DELETE /c/all?x=%s: a filter was not noticed", query)
+			t.Fatalf("DELETE /c/all?x=%s: the filter was ignored", query)
 		}
 		if after := w.everything(t); !bytes.Equal(before, after) {
 			t.Fatalf("%s: changed the documents from %s to %s", query, before, after)
@@ -188,7 +188,7 @@ func (w *wire) everything(t testing.TB) []byte {
 	return answer
 }
 
-// FuzzBatch sends any body to /batch, with a statement that fails at its end: nothing of it takes effect.
+// FuzzBatch sends any body to /batch, followed by a statement that fails: no statement takes effect.
 func FuzzBatch(f *testing.F) {
 	for _, seed := range []string{
 		`{"query": "put c {n: 1}"}`, `{"query": "put c $1", "params": [{"n": 5}]}` + "\n" + `{"query": "del c"}`,
@@ -201,16 +201,16 @@ func FuzzBatch(f *testing.F) {
 	w := wired(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if bytes.Contains(bytes.ToLower(body), []byte("compact")) {
-			return // which makes each statement a block of its own
+			return // compact makes each statement a block of its own
 		}
 		before := w.everything(t)
 		status, answer := w.send(t, "POST", "/t/x/batch", append(bytes.Clone(body), "\n{\"query\": \"get nowhere\"}"...))
 		checkAnswer(t, string(body), status, answer)
 		if status < 400 {
-			t.Fatalf("a batch that fails at its end is answered %d %s", status, answer)
+			t.Fatalf("failing batch: got %d %s, want an error", status, answer)
 		}
 		if !bytes.Contains(answer, []byte(`"completed":0,"at":`)) && status != 413 {
-			t.Fatalf("%d does not say where: %s", status, answer)
+			t.Fatalf("got %d %s, want the number of the failed statement", status, answer)
 		}
 		if after := w.everything(t); !bytes.Equal(before, after) {
 			t.Fatalf("changed the documents from %s to %s", before, after)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAnIdleTenantKeepsItsGraph has a tenant with a vector index closed for being idle: the file grows by the graph as it
-// first is, and no more once the graph stays as it is.
+// TestAnIdleTenantKeepsItsGraph closes a tenant with a vector index as idle. The file grows by the graph on the first
+// close, and not on later ones, as the graph is unchanged.
 func TestAnIdleTenantKeepsItsGraph(t *testing.T) {
 	r := start(t, Config{})
 	r.wantAdmin(201, "PUT", "tenants/x", "")
@@ -24,12 +24,12 @@ func TestAnIdleTenantKeepsItsGraph(t *testing.T) {
 		sizes = append(sizes, size())
 		got := r.query("x", `get c near v [3, 3] limit 2 select id`)
 		if want := `[{"id":2,"_score":1},{"id":1,"_score":2.236068}]`; got != want {
-			t.Fatalf("near answers %s, want %s", got, want)
+			t.Fatalf("near: got %s, want %s", got, want)
 		}
 		eventually(t, "the vectors are linked", func() bool { return r.tenants.Find([]byte("x")).DB.Stats().Waiting == 0 })
 		r.closeIdle("x")
 	}
 	if sizes[1] <= sizes[0] || sizes[2] != sizes[1] {
-		t.Errorf("the file has %v bytes as the tenant is closed again and again", sizes)
+		t.Errorf("got file sizes %v, want growth on the first close alone", sizes)
 	}
 }

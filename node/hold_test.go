@@ -15,7 +15,7 @@ import (
 	"fenec/internal/vfs"
 )
 
-// unwritable is a file system on which nothing can be created, as one mounted read-only.
+// unwritable is a file system that refuses writes, like one mounted read-only.
 type unwritable struct{ vfs.FS }
 
 func (u *unwritable) OpenFile(name string, flag int, perm os.FileMode) (vfs.File, error) {
@@ -45,19 +45,19 @@ func TestAFreezeRefusesWritesAndSurvivesARestart(t *testing.T) {
 	}
 	for restarts := range 3 {
 		if got := r.count("acme"); got != `{"count":2}` {
-			t.Errorf("reads after %d restarts: %s", restarts, got)
+			t.Errorf("read after %d restarts: got %s, want a count of 2", restarts, got)
 		}
 		got := r.want(503, "PATCH", "/t/acme/c?id=1", `{"n": 9}`)
 		if got.header.Get("Retry-After") != "1" || !strings.Contains(got.body, `"retry_after":1`) {
-			t.Errorf("no wait is named: %v %s", got.header, got.body)
+			t.Errorf("got %v %s, want Retry-After", got.header, got.body)
 		}
 		if got := r.admin("GET", "tenants/acme/frozen", "").body; got != `{"frozen":true,"token":"move-1","held":false,"seq":3}` {
-			t.Errorf("after %d restarts: %s", restarts, got)
+			t.Errorf("state after %d restarts: got %s, want frozen under move-1 at 3", restarts, got)
 		}
 		if !strings.Contains(r.admin("GET", "open", "").body, `"frozen":true`) {
-			t.Error("the list of open tenants does not say so")
+			t.Error("got a list of open tenants without a frozen one, want acme frozen")
 		}
-		if restarts == 0 { // closed as idle and opened again
+		if restarts == 0 { // closed as idle and reopened
 			r.closeIdle("acme")
 			continue
 		}
@@ -71,7 +71,7 @@ func TestAFreezeRefusesWritesAndSurvivesARestart(t *testing.T) {
 	r.want(200, "PATCH", "/t/acme/c?id=1", `{"n": 10}`)
 }
 
-func TestAFreezeThatCannotBeReadHolds(t *testing.T) {
+func TestAnUnreadableFreezeRefusesWrites(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("acme", 1)
 	r.closeIdle("acme")
@@ -83,13 +83,13 @@ func TestAFreezeThatCannotBeReadHolds(t *testing.T) {
 	r.want(201, "POST", "/t/acme/c", `{"n": 1}`)
 }
 
-func TestADeletedTenantLeavesNoFreezeForTheNextOfItsName(t *testing.T) {
+func TestANewTenantIsNotFrozenByADeletedTenantOfItsName(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("acme", 1)
 	r.wantAdmin(200, "POST", "tenants/acme/freeze", `{"token":"x"}`)
 	r.wantAdmin(204, "DELETE", "tenants/acme", "")
 	if _, err := os.Stat(r.file("acme.frozen")); err == nil {
-		t.Error("the freeze is still there")
+		t.Error("the freeze of the deleted tenant was not removed")
 	}
 	if err := os.WriteFile(r.file("acme.frozen"), []byte(`{"token":"x"}`), 0o600); err != nil { // as a crash would leave it
 		t.Fatal(err)
@@ -99,8 +99,8 @@ func TestADeletedTenantLeavesNoFreezeForTheNextOfItsName(t *testing.T) {
 	r.insert("acme", 2, 1)
 }
 
-// An answered freeze means that no write is answered after it, whatever was in flight.
-func TestNoWriteIsAnsweredAfterAFreeze(t *testing.T) {
+// TestNoWriteIsAcknowledgedAfterAFreeze freezes a tenant while writes are in progress.
+func TestNoWriteIsAcknowledgedAfterAFreeze(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("acme", 0)
 	var frozen atomic.Bool
@@ -122,7 +122,7 @@ func TestNoWriteIsAnsweredAfterAFreeze(t *testing.T) {
 					t.Errorf("got %d %s", got.status, got.body)
 					return
 				case after:
-					t.Error("a write sent after the freeze was answered was taken")
+					t.Error("a write sent after the freeze returned was accepted")
 					return
 				}
 				written.Add(1)
@@ -137,14 +137,14 @@ func TestNoWriteIsAnsweredAfterAFreeze(t *testing.T) {
 	}
 	group.Wait()
 	if left := r.count("acme"); left != string(appendCount(nil, "count", written.Load())) {
-		t.Errorf("%d writes were answered, the tenant has %s", written.Load(), left)
+		t.Errorf("%d writes were acknowledged, got %s", written.Load(), left)
 	}
 	if want := string(appendCount(nil, "count", 0)); r.count("acme") == want {
-		t.Error("nothing was written at all")
+		t.Error("got no writes before the freeze, want some")
 	}
 }
 
-// failing is a file system whose next writes of some files fail.
+// failing is a file system whose writes to files with part in their names fail with err, if it is set.
 type failing struct {
 	vfs.FS
 	mu   sync.Mutex
@@ -189,14 +189,14 @@ func (f failingFile) WriteAt(p []byte, at int64) (int, error) {
 	return f.File.WriteAt(p, at)
 }
 
-func TestAFreezeThatCannotBeKeptDoesNotTakeEffect(t *testing.T) {
+func TestAFreezeOrThawThatCannotBeStoredHasNoEffect(t *testing.T) {
 	fs := &failing{FS: vfs.OS}
 	r := start(t, Config{FS: fs})
 	r.fill("acme", 1)
 	fs.set(".frozen.new", syscall.EIO)
 	got := r.wantAdmin(500, "POST", "tenants/acme/freeze", "")
 	if strings.Contains(got.body, filepath.Base(r.config.Dir)) {
-		t.Errorf("names a path: %s", got.body)
+		t.Errorf("got %s, want no path in it", got.body)
 	}
 	r.want(201, "POST", "/t/acme/c", `{"n": 1}`)
 	fs.set(".frozen.new", syscall.ENOSPC)
@@ -208,7 +208,7 @@ func TestAFreezeThatCannotBeKeptDoesNotTakeEffect(t *testing.T) {
 	r.want(503, "POST", "/t/acme/c", `{"n": 1}`)
 }
 
-func TestATenantWhoseWritesAreNotOnDiskIsNotFrozen(t *testing.T) {
+func TestAFreezeFailsIfWritesOfTheTenantAreNotOnDisk(t *testing.T) {
 	fs := &failing{FS: vfs.OS}
 	r := start(t, Config{FS: fs})
 	r.fill("acme", 1)
@@ -217,12 +217,12 @@ func TestATenantWhoseWritesAreNotOnDiskIsNotFrozen(t *testing.T) {
 	fs.set("", nil)
 	r.wantAdmin(500, "POST", "tenants/acme/freeze", `{"token": "x"}`)
 	if got := r.admin("GET", "tenants/acme/frozen", "").body; !strings.HasPrefix(got, `{"frozen":false,`) {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want a tenant that is not frozen", got)
 	}
 	r.closeIdle("acme") // or the shutdown would report the failure
 }
 
-func TestAStorageErrorStopsATenantsWritesUntilItIsOpenedAgain(t *testing.T) {
+func TestAStorageErrorStopsTheWritesOfATenantUntilItIsReopened(t *testing.T) {
 	clock := newClock()
 	fs := &failing{FS: vfs.OS}
 	r := start(t, Config{FS: fs, Clock: clock.Now, IdleClose: time.Minute})
@@ -237,25 +237,25 @@ func TestAStorageErrorStopsATenantsWritesUntilItIsOpenedAgain(t *testing.T) {
 	for tenant, status := range map[string]int{"full": 507, "broken": 500} {
 		got := r.want(status, "POST", "/t/"+tenant+"/c", `{"n": 1}`)
 		if strings.Contains(got.body, filepath.Base(r.config.Dir)) {
-			t.Errorf("names a path: %s", got.body)
+			t.Errorf("got %s, want no path in it", got.body)
 		}
 		if got := r.count(tenant); got != `{"count":1}` {
-			t.Errorf("reads of %s: %s", tenant, got)
+			t.Errorf("read of %s: got %s, want a count of 1", tenant, got)
 		}
 	}
 	r.want(201, "POST", "/t/well/c", `{"n": 1}`)
 	if got := r.want(200, "GET", "/_metrics", "", "Authorization", "Bearer "+adminToken).body; !strings.Contains(got, "fenec_storage_failed 1\n") {
-		t.Error("the metric does not say so")
+		t.Error("got another metric, want fenec_storage_failed 1")
 	}
 	clock.Advance(time.Minute)
 	r.tenants.Sweep()
 	for _, tenant := range []string{"full", "broken"} {
 		r.want(201, "POST", "/t/"+tenant+"/c", `{"n": 1}`)
 		if got := r.count(tenant); got != `{"count":2}` {
-			t.Errorf("after opening %s again: %s", tenant, got)
+			t.Errorf("after reopening %s: got %s, want a count of 2", tenant, got)
 		}
 	}
 	if got := r.want(200, "GET", "/_metrics", "", "Authorization", "Bearer "+adminToken).body; !strings.Contains(got, "fenec_storage_failed 0\n") {
-		t.Error("the metric still says so")
+		t.Error("got another metric, want fenec_storage_failed 0")
 	}
 }

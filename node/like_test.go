@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestLikeIsContainsWithoutCase(t *testing.T) {
+func TestLikeMatchesPatternsIgnoringCase(t *testing.T) {
 	r := start(t, Config{})
 	r.wantAdmin(201, "PUT", "tenants/x", "")
 	r.url += "/t/x"
@@ -56,17 +56,17 @@ func TestLikeIsContainsWithoutCase(t *testing.T) {
 	}
 	r.play([]step{
 		{"counted", "GET", "/c?s=like.*lib*&count", "", 200, `{"count":3}`},
-		{"of an int", "GET", "/c?n=like.1", "", 400, `{"error":"like: expected text, got field n, which is int"}`},
-		{"of an int, anything", "GET", "/c?n=like.*", "", 400, `{"error":"like: expected text, got field n, which is int"}`},
-		{"of a list", "GET", "/c?l=like.lib*", "", 400, `{"error":"like: expected text, got field l, which is [text]"}`},
-		{"of no field", "GET", "/c?x=like.lib*", "", 404, `{"error":"c has no field x"}`},
+		{"like on an int", "GET", "/c?n=like.1", "", 400, `{"error":"like: expected text, got field n, which is int"}`},
+		{"like on an int, any value", "GET", "/c?n=like.*", "", 400, `{"error":"like: expected text, got field n, which is int"}`},
+		{"like on a list", "GET", "/c?l=like.lib*", "", 400, `{"error":"like: expected text, got field l, which is [text]"}`},
+		{"like on an unknown field", "GET", "/c?x=like.lib*", "", 404, `{"error":"c has no field x"}`},
 		{"groups", "GET", "/c?s=like.*lib*&select=count(*),max(id)", "", 200, `[{"count":3,"max(id)":3}]`},
 		{"a change", "PATCH", "/c?s=like.snake*", `{"n": 5}`, 200, `{"updated":1}`},
 		{"a deletion", "DELETE", "/c?s=like.SNAKE_CASE", "", 200, `{"deleted":1}`},
 	})
 }
 
-// escapeSpaces escapes what no target may hold.
+// escapeSpaces escapes the characters that a request target cannot contain.
 func escapeSpaces(s string) string {
 	out := ""
 	for _, r := range s {
@@ -79,7 +79,7 @@ func escapeSpaces(s string) string {
 	return out
 }
 
-func TestALiveQueryTakesLike(t *testing.T) {
+func TestALiveQueryAcceptsLike(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("x", 0)
 	r.query("x", "put c [{s: 'Library'}, {s: 'My library'}, {s: 'x'}]")
@@ -90,7 +90,7 @@ func TestALiveQueryTakesLike(t *testing.T) {
 	r.query("x", "set c {s: 'calibre'} where id = 1")
 	w.expect(`change 6 [] [1] false`)
 	w.same(r, "/t/x/c?s=like.lib*&select=id,s")
-	// A number beside an int is no error here either, and an empty list holds nothing.
+	// A like on an int is refused, a fraction compared with an int is not, and an empty list matches nothing.
 	r.want(400, "GET", "/t/x/c/changes?n=like.1", "")
 	n := r.watch("/t/x/c/changes?n=not.in.()&n=not.gt.1.5&select=s")
 	n.expect(`seed 6 []`)

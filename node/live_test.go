@@ -16,22 +16,22 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-func TestALiveQueryTellsItsRowsAndHowTheyChange(t *testing.T) {
+func TestALiveQuerySendsItsRowsAndTheirChanges(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("x", 3)
 	w := r.watch("/t/x/c/changes?n=gte.2&select=n")
 	if seq := w.header.Get("Fenec-Seq"); seq != "4" || w.header.Get("Fenec-History") == "" || w.header.Get("Cache-Control") != "no-store" {
-		t.Errorf("the head is %v", w.header)
+		t.Errorf("got headers %v, want position 4, a history and no-store", w.header)
 	}
 	w.expect(`seed 4 [{"id":2,"n":2} {"id":3,"n":3}]`)
 	if want := "4@" + w.header.Get("Fenec-History"); w.id != want {
-		t.Errorf("the seed's id is %s, want %s", w.id, want)
+		t.Errorf("seed: got id %s, want %s", w.id, want)
 	}
 	r.insert("x", 4, 1)
 	w.expect(`change 5 [{"id":4,"n":4}] [] false`)
 	r.query("x", "set c {n: 0} where id = 2")
 	w.expect(`change 6 [] [2] false`)
-	r.query("x", "put c {n: 1}") // outside before and after, which no stream remembers
+	r.query("x", "put c {n: 1}") // outside the filter before and after: a stream keeps no list of its rows
 	w.expect(`change 7 [] [5] false`)
 	r.want(200, "POST", "/t/x/batch", `{"query": "put c {n: 9}"}`+"\n"+`{"query": "del c where n = 4"}`+"\n"+`{"query": "set c {s: 'x'} where n = 3"}`)
 	w.expect(`change 10 [{"id":3,"n":3} {"id":6,"n":9}] [4] false`)
@@ -52,7 +52,7 @@ func TestALiveQueryTellsItsRowsAndHowTheyChange(t *testing.T) {
 	w.same(r, "/t/x/c?n=gte.2&select=id,n")
 	all := r.watch("/t/x/c/changes")
 	if e := all.next(); e.Seq != 15 || len(e.Rows) != 6 {
-		t.Errorf("the whole collection is %s", e)
+		t.Errorf("whole collection: got %s, want 6 rows at 15", e)
 	}
 	all.same(r, "/t/x/c")
 	r.query("x", "drop collection c")
@@ -61,7 +61,7 @@ func TestALiveQueryTellsItsRowsAndHowTheyChange(t *testing.T) {
 	r.query("x", "create collection c (n int)")
 	r.want(404, "GET", "/t/x/e/changes", "")
 	if w = r.watch("/t/x/c/changes", "Last-Event-ID", w.id); w.next().name != "seed" {
-		t.Error("what is another collection by now is resumed")
+		t.Error("a stream of a dropped collection resumed in another one of its name, want a seed")
 	}
 }
 
@@ -74,10 +74,10 @@ func TestAStreamResumesFromItsCursor(t *testing.T) {
 	w.stop()
 	r.insert("x", 3, 2)
 	r.query("x", "del c where id < 3")
-	const told = `change 7 [{"id":3,"n":3,"s":"s3"} {"id":4,"n":4,"s":"s4"}] [1 2] false`
+	const change = `change 7 [{"id":3,"n":3,"s":"s3"} {"id":4,"n":4,"s":"s4"}] [1 2] false`
 	for _, restart := range []bool{false, true} {
 		if restart {
-			eventually(t, "the streams are gone", func() bool { return r.streaming.Load() == 0 })
+			eventually(t, "the streams have ended", func() bool { return r.streaming.Load() == 0 })
 			r.closeIdle("x")
 		}
 		for _, headers := range [][]string{
@@ -90,18 +90,18 @@ func TestAStreamResumesFromItsCursor(t *testing.T) {
 			{"?since=3", "Fenec-After", "7", "Fenec-History", history},
 		} {
 			w := r.watch("/t/x/c/changes"+headers[0], headers[1:]...)
-			w.expect(told)
+			w.expect(change)
 			if seq := w.header.Get("Fenec-Seq"); seq != "3" {
-				t.Errorf("a stream that resumes begins at %s", seq)
+				t.Errorf("resumed stream: got position %s, want 3", seq)
 			}
 			w.stop()
 		}
-		// Exactly at the end there is no event until there is a change.
+		// A stream from the last change sends no event until the next one.
 		w := r.watch("/t/x/c/changes?since=7")
 		for _, since := range []string{"8", "9223372036854775807", "7@1-00000000000000000000000000000000", "0"} {
 			seeded := r.watch("/t/x/c/changes?since=" + since)
 			if e := seeded.next(); e.name != "seed" || e.Seq != 7 || len(e.Rows) != 2 || seeded.header.Get("Fenec-Seq") != "7" {
-				t.Errorf("a stream after %s is sent %s", since, e)
+				t.Errorf("stream after %s: got %s, want a seed of 2 rows at 7", since, e)
 			}
 			seeded.stop()
 		}
@@ -111,40 +111,40 @@ func TestAStreamResumesFromItsCursor(t *testing.T) {
 		}
 		r.query("x", "put c {n: 5}")
 		w.expect(`change 8 [{"id":5,"n":5,"s":null}] [] false`)
-		r.insert("x", 6, 10) // past --changes at once
+		r.insert("x", 6, 10) // more than --changes at once
 		if e := w.next(); e.name != "seed" || e.Seq != 18 || len(e.Rows) != 13 {
-			t.Errorf("a stream far behind is sent %s", e)
+			t.Errorf("stream far behind: got %s, want a seed of 13 rows at 18", e)
 		}
 		w.same(r, "/t/x/c")
 	}
 }
 
-func TestBadLiveQueries(t *testing.T) {
+func TestInvalidLiveQueriesAreRefused(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("x", 3)
 	r.url += "/t/x"
 	const shape = ` does not go with a live query: it is a set of rows, which takes filters, select and since"}`
 	steps := []step{
 		{"a negative cursor", "GET", "/c/changes?since=-1", "", 400, `{"error":"since: expected the number of a change, 0 or above, got \"-1\""}`},
-		{"no number", "GET", "/c/changes?since=abc", "", 400, `{"error":...`},
+		{"not a number", "GET", "/c/changes?since=abc", "", 400, `{"error":...`},
 		{"a fraction", "GET", "/c/changes?since=1.5", "", 400, `{"error":...`},
-		{"nothing", "GET", "/c/changes?since=", "", 400, `{"error":...`},
-		{"no value", "GET", "/c/changes?since", "", 400, `{"error":"\"since\" has no value: expected since=..."}`},
-		{"past any number", "GET", "/c/changes?since=99999999999999999999", "", 400, `{"error":...`},
-		{"a history that is none", "GET", "/c/changes?since=1@x", "", 400, `{"error":"a history is...`},
-		{"twice", "GET", "/c/changes?since=1&since=1", "", 400, `{"error":"since is given twice"}`},
+		{"an empty cursor", "GET", "/c/changes?since=", "", 400, `{"error":...`},
+		{"a cursor without a value", "GET", "/c/changes?since", "", 400, `{"error":"\"since\" has no value: expected since=..."}`},
+		{"a cursor past 64 bits", "GET", "/c/changes?since=99999999999999999999", "", 400, `{"error":...`},
+		{"an invalid history", "GET", "/c/changes?since=1@x", "", 400, `{"error":"a history is...`},
+		{"a key given twice", "GET", "/c/changes?since=1&since=1", "", 400, `{"error":"since is given twice"}`},
 		{"a count", "GET", "/c/changes?count", "", 400, `{"error":"count` + shape},
 		{"aggregates", "GET", "/c/changes?select=count(*)", "", 400, `{"error":"aggregates do not go...`},
 		{"the time", "GET", "/c/changes?where=n%3Enow()", "", 400, `{"error":"now() does not go with a live query, whose rows change with writes and not with the time"}`},
 		{"the time, hidden", "GET", "/c/changes?where=not+(n+in+[1,+now()-1])", "", 400, `{"error":"now() does...`},
 		{"another collection", "GET", "/c/changes?where=n+in+(get+c+select+n)", "", 400, `{"error":"a get inside the filter...`},
-		{"a field there is not", "GET", "/c/changes?zz=1", "", 404, `{"error":"c has no field zz"}`},
-		{"a field selected there is not", "GET", "/c/changes?select=zz", "", 404, `{"error":"c has no field zz"}`},
-		{"a value that is none", "GET", "/c/changes?n=abc", "", 400, `{"error":...`},
-		{"the same where nothing is read", "GET", "/c/changes?n=abc&since=4", "", 400, `{"error":...`},
-		{"a condition that does not end", "GET", "/c/changes?where=(n", "", 400, `{"error":...`},
-		{"a collection there is not", "GET", "/d/changes", "", 404, `{"error":"there is no collection d"}`},
-		{"the same behind a cursor", "GET", "/d/changes?since=1", "", 404, `{"error":...`},
+		{"an unknown field", "GET", "/c/changes?zz=1", "", 404, `{"error":"c has no field zz"}`},
+		{"an unknown field selected", "GET", "/c/changes?select=zz", "", 404, `{"error":"c has no field zz"}`},
+		{"an invalid value", "GET", "/c/changes?n=abc", "", 400, `{"error":...`},
+		{"an invalid value with a cursor", "GET", "/c/changes?n=abc&since=4", "", 400, `{"error":...`},
+		{"an incomplete condition", "GET", "/c/changes?where=(n", "", 400, `{"error":...`},
+		{"an unknown collection", "GET", "/d/changes", "", 404, `{"error":"there is no collection d"}`},
+		{"an unknown collection with a cursor", "GET", "/d/changes?since=1", "", 404, `{"error":...`},
 		{"a server's collection", "GET", "/_consumers/changes", "", 404, `{"error":...`},
 		{"another method", "POST", "/c/changes", "{}", 405, `{"error":...`},
 		{"a path below", "GET", "/c/changes/x", "", 404, `{"error":...`},
@@ -157,15 +157,15 @@ func TestBadLiveQueries(t *testing.T) {
 		r.want(400, "GET", "/c/changes", "", "Last-Event-ID", id)
 	}
 	if n := r.streaming.Load(); n != 0 {
-		t.Errorf("%d refused streams are counted", n)
+		t.Errorf("got %d streams counted after refusals, want 0", n)
 	}
 	head := r.want(200, "HEAD", "/c/changes?n=1", "")
 	if head.header.Get("Fenec-Seq") != "4" || head.header.Get("Content-Type") != "text/event-stream" || r.streaming.Load() != 0 {
-		t.Errorf("HEAD answers %v", head.header)
+		t.Errorf("HEAD: got headers %v, want position 4 and text/event-stream", head.header)
 	}
 }
 
-func TestAStreamEndsWithAnErrorWhereItsFilterDoesNot(t *testing.T) {
+func TestAStreamEndsIfAFieldItReadsIsDroppedOrRenamed(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("x", 1)
 	w := r.watch("/t/x/c/changes?n=gt.0")
@@ -175,7 +175,7 @@ func TestAStreamEndsWithAnErrorWhereItsFilterDoesNot(t *testing.T) {
 	r.query("x", "alter collection c drop field n")
 	w.expectEnd("c has no field n")
 	if !strings.HasPrefix(w.id, "2@") {
-		t.Errorf("a client is given the cursor %s, whose change it was not sent", w.id)
+		t.Errorf("got cursor %s, want the last change that was sent, 2", w.id)
 	}
 	by.expect(`change 3 [] [] true`)
 	r.query("x", "alter collection c rename field s to text")
@@ -183,7 +183,7 @@ func TestAStreamEndsWithAnErrorWhereItsFilterDoesNot(t *testing.T) {
 	r.want(404, "GET", "/t/x/c/changes?n=gt.0", "", "Last-Event-ID", w.id)
 }
 
-func TestAnExpiredRowLeavesAStreamAsItIsDeleted(t *testing.T) {
+func TestAnExpiredRowLeavesAStreamWhenItIsDeleted(t *testing.T) {
 	clock := newClock()
 	r := start(t, Config{Clock: clock.Now})
 	r.wantAdmin(201, "PUT", "tenants/x", "")
@@ -195,17 +195,17 @@ func TestAnExpiredRowLeavesAStreamAsItIsDeleted(t *testing.T) {
 	r.tenants.Expire()
 	w.expect(`change 3 [] [1] false`)
 	if e := r.watch("/t/x/c/changes").next(); len(e.Rows) != 0 {
-		t.Errorf("an expired row is reported: %s", e)
+		t.Errorf("got %s, want no rows", e)
 	}
 }
 
-func TestWhatEndsATenantEndsItsStreams(t *testing.T) {
+func TestStreamsEndOnDeleteAndShutdown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end  func(r *running)
 		want string
 	}{
-		"a delete":      {func(r *running) { r.wantAdmin(204, "DELETE", "tenants/x", "") }, "tenant x is being moved or deleted"},
-		"the node ends": {func(r *running) { go r.stop() }, "the node is stopping"},
+		"a delete":   {func(r *running) { r.wantAdmin(204, "DELETE", "tenants/x", "") }, "tenant x is being moved or deleted"},
+		"a shutdown": {func(r *running) { go r.stop() }, "the node is stopping"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, Config{IdleClose: time.Nanosecond})
@@ -221,13 +221,13 @@ func TestWhatEndsATenantEndsItsStreams(t *testing.T) {
 			other.expect(`change 3 [] [2] false`)
 			other.expectEnd(tc.want)
 			if !strings.HasPrefix(w.id, "3@") {
-				t.Errorf("the client is given the cursor %s", w.id)
+				t.Errorf("got cursor %s, want change 3", w.id)
 			}
 		})
 	}
 }
 
-func TestANodeOverAFileStreamsToo(t *testing.T) {
+func TestANodeOverAFileServesLiveQueries(t *testing.T) {
 	r := start(t, Config{File: t.TempDir() + "/one.fenec"})
 	r.want(200, "POST", "/query", `{"query": "create collection c (n int)"}`)
 	w := r.watch("/c/changes")
@@ -238,7 +238,7 @@ func TestANodeOverAFileStreamsToo(t *testing.T) {
 	w.expectEnd("the node is stopping")
 }
 
-func TestATenantWithAStreamIsNeverIdle(t *testing.T) {
+func TestATenantWithAStreamIsNotClosedAsIdle(t *testing.T) {
 	clock := newClock()
 	r := start(t, Config{Clock: clock.Now, IdleClose: time.Minute})
 	r.fill("x", 1)
@@ -248,29 +248,29 @@ func TestATenantWithAStreamIsNeverIdle(t *testing.T) {
 	clock.Advance(time.Hour)
 	r.tenants.Sweep()
 	if !r.isOpen("x") {
-		t.Error("closed under a stream")
+		t.Error("the tenant was closed while it had a stream")
 	}
 	w.stop()
-	eventually(t, "the stream is gone", func() bool { return r.streaming.Load() == 0 })
+	eventually(t, "the stream has ended", func() bool { return r.streaming.Load() == 0 })
 	r.closeIdle("x")
 }
 
-func TestStreamsAreCountedApart(t *testing.T) {
+func TestStreamsHaveALimitApartFromConnections(t *testing.T) {
 	r := start(t, Config{MaxStreams: 2, MaxConnections: 2})
 	r.fill("x", 1)
 	one, two := r.watch("/t/x/c/changes"), r.watch("/t/x/c/changes")
 	got := r.want(503, "GET", "/t/x/c/changes", "")
 	if got.header.Get("Retry-After") != "1" || !strings.Contains(got.body, "2 live queries are open") {
-		t.Errorf("past the ceiling: %v %s", got.header, got.body)
+		t.Errorf("above the limit: got %v %s, want Retry-After", got.header, got.body)
 	}
 	metrics := r.want(200, "GET", "/_metrics", "", "Authorization", "Bearer "+adminToken).body
 	for _, want := range []string{"fenec_streams 2\n", "fenec_streams_max 2\n", "fenec_connections 1\n"} {
 		if !strings.Contains(metrics, want) {
-			t.Errorf("the metrics lack %q", want)
+			t.Errorf("got metrics without %q", want)
 		}
 	}
 	one.stop()
-	eventually(t, "the stream is gone", func() bool { return r.streaming.Load() == 1 })
+	eventually(t, "the stream has ended", func() bool { return r.streaming.Load() == 1 })
 	r.watch("/t/x/c/changes").next()
 	two.next()
 	r.want(200, "GET", "/t/x/c", "")
@@ -304,7 +304,7 @@ func inBubble(t *testing.T, c Config, test func(r *running)) {
 	})
 }
 
-func TestAStreamSaysThatItIsAliveAndMovesTheCursor(t *testing.T) {
+func TestAStreamSendsHeartbeatsAndMovesTheCursor(t *testing.T) {
 	inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
 		r.fill("x", 1)
 		w := r.watch("/t/x/c/changes")
@@ -312,13 +312,13 @@ func TestAStreamSaysThatItIsAliveAndMovesTheCursor(t *testing.T) {
 		began := time.Now()
 		for i := 1; i <= 3; i++ {
 			if e, err := w.read(); err != nil || e.name != "" || e.id != "" || time.Since(began) != time.Duration(i)*heartbeat {
-				t.Errorf("after %v came %v, %v", time.Since(began), e, err)
+				t.Errorf("after %v: got %v, %v, want a heartbeat", time.Since(began), e, err)
 			}
 		}
 		r.query("x", "create collection other (n int)")
 		history := w.header.Get("Fenec-History")
 		if e, err := w.read(); err != nil || e.name != "" || e.id != "3@"+history {
-			t.Errorf("the cursor is not moved: %v, %v", e, err)
+			t.Errorf("got %v, %v, want a cursor at 3", e, err)
 		}
 		// A client that reads nothing for a minute is disconnected.
 		for range 3 {
@@ -326,14 +326,14 @@ func TestAStreamSaysThatItIsAliveAndMovesTheCursor(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		if open := r.streaming.Load(); open != 0 {
-			t.Errorf("%d streams are open without a reader", open)
+			t.Errorf("got %d open streams without a reader, want 0", open)
 		}
 		w.stop()
 	})
 }
 
-// A slow client costs the node one event, whatever happens meanwhile, and learns of all of it.
-func TestASlowReaderIsToldEverything(t *testing.T) {
+// TestASlowReaderReachesTheCurrentRows has a client read its stream after many changes.
+func TestASlowReaderReachesTheCurrentRows(t *testing.T) {
 	for name, changes := range map[string]int{"from the feed": 1 << 20, "read again": 64} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, Config{Changes: changes})
@@ -355,7 +355,7 @@ func TestASlowReaderIsToldEverything(t *testing.T) {
 			for last := uint64(0); last < 132; {
 				e := w.next()
 				if e.Seq <= last && e.name == "change" {
-					t.Fatalf("%d comes behind %d", e.Seq, last)
+					t.Fatalf("got change %d after %d", e.Seq, last)
 				}
 				if e.name == "seed" {
 					seeds++
@@ -364,14 +364,14 @@ func TestASlowReaderIsToldEverything(t *testing.T) {
 			}
 			w.same(r, "/t/x/c")
 			if changes == 64 && seeds < 2 || changes > 64 && seeds != 1 {
-				t.Errorf("%d seeds", seeds)
+				t.Errorf("got %d seeds with %d changes kept", seeds, changes)
 			}
 			c.Close()
 		})
 	}
 }
 
-// opened sends bytes on a connection of its own.
+// opened sends bytes on a new connection, which it returns.
 func (r *running) opened(bytes string) *net.TCPConn {
 	r.t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
@@ -385,7 +385,7 @@ func (r *running) opened(bytes string) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-func TestAStreamThatNobodyReadsHoldsNoDeleteUp(t *testing.T) {
+func TestAnUnreadStreamDoesNotDelayADelete(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("x", 0)
 	for i := range 40 { // more than the sockets take
@@ -396,11 +396,11 @@ func TestAStreamThatNobodyReadsHoldsNoDeleteUp(t *testing.T) {
 	began := time.Now()
 	r.wantAdmin(204, "DELETE", "tenants/x", "")
 	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("the delete took %v", took)
+		t.Errorf("the delete took %v, want at most 20s", took)
 	}
 }
 
-func TestASecondRequestOnAStreamsConnectionHangsNothing(t *testing.T) {
+func TestRequestsAfterALiveQueryOnItsConnectionAreIgnored(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("x", 1)
 	const request = "GET /t/x/c/changes HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -417,11 +417,11 @@ func TestASecondRequestOnAStreamsConnectionHangsNothing(t *testing.T) {
 	r.wantAdmin(204, "DELETE", "tenants/x", "")
 	w.expectEnd("deleted")
 	if rest, err := io.ReadAll(b); len(rest) != 0 {
-		t.Errorf("behind the stream came %q, %v", rest, err)
+		t.Errorf("after the stream: got %q, %v, want nothing", rest, err)
 	}
 }
 
-func TestTenThousandDroppedStreamsLeaveNothingBehind(t *testing.T) {
+func TestTenThousandDroppedStreamsLeakNothing(t *testing.T) {
 	r := start(t, Config{})
 	r.fill("x", 5)
 	r.count("x")
@@ -437,16 +437,16 @@ func TestTenThousandDroppedStreamsLeaveNothingBehind(t *testing.T) {
 			r.insert("x", round, 1)
 		}
 		for i, c := range conns {
-			if i%2 == 0 { // as a client that reads does, and as one that is killed
+			if i%2 == 0 { // half of the clients read first, half are killed
 				bufio.NewReader(c).ReadString('\n')
 			} else {
 				c.SetLinger(0)
 			}
 			c.Close()
 		}
-		eventually(t, "there is room", func() bool { return r.streaming.Load() < 100 })
+		eventually(t, "fewer than 100 streams are open", func() bool { return r.streaming.Load() < 100 })
 	}
-	eventually(t, "everything is as before", func() bool {
+	eventually(t, "streams, goroutines and descriptors are released", func() bool {
 		return r.streaming.Load() == 0 && runtime.NumGoroutine() <= before && descriptors(t) <= files
 	})
 	one := r.tenants.Find([]byte("x"))
@@ -456,6 +456,7 @@ func TestTenThousandDroppedStreamsLeaveNothingBehind(t *testing.T) {
 	r.closeIdle("x")
 }
 
+// dropped sends a request on a new connection, which the caller closes.
 func (r *running) dropped(request string) *net.TCPConn {
 	c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
 	if err == nil {
