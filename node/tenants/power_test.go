@@ -12,7 +12,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// stage is how far a story of two tenants got: what was answered before the power went.
+// stage is the last step of a move that was acknowledged before the power loss.
 type stage int
 
 const (
@@ -27,9 +27,9 @@ const (
 	deletedAgain
 )
 
-// tell plays a move as a router does one: a is made, filled and frozen, its image installed as b, b put into service, a
-// deleted; then another a is made and deleted again. It answers how far it came.
-func tell(s *Set) (done stage) {
+// move runs the steps of a router's move: it creates, fills and freezes a, installs its image as b, thaws b and deletes a.
+// Then it creates a again and deletes it. It returns the last step that succeeded.
+func move(s *Set) (done stage) {
 	run := func(name, statement string) error {
 		t, err := s.Acquire(name)
 		if err != nil {
@@ -67,13 +67,14 @@ func tell(s *Set) (done stage) {
 	return deletedAgain
 }
 
-// state is a tenant after the power came back.
+// state is the state of a tenant after a restart.
 type state struct {
 	there, writes bool
 	token         string
 	documents     string
 }
 
+// look returns the state of a tenant.
 func look(t *testing.T, set *Set, name string) (s state) {
 	t.Helper()
 	one, err := set.Acquire(name)
@@ -98,9 +99,9 @@ func look(t *testing.T, set *Set, name string) (s state) {
 	return s
 }
 
-// Whatever instant the power goes in a move, nothing answered is lost, a freeze holds, and never two copies take
-// writes.
-func TestPowerLossAtAnyInstantOfAMove(t *testing.T) {
+// If the power is lost at any operation of a move, no acknowledged step is lost, a freeze holds, and two copies never both
+// accept writes.
+func TestAMoveSurvivesPowerLossAtAnyOperation(t *testing.T) {
 	for seed := range uint64(4) {
 		for k := 1; ; k++ {
 			fs := crashfs.New(seed)
@@ -111,8 +112,8 @@ func TestPowerLossAtAnyInstantOfAMove(t *testing.T) {
 			s, err := Open(over(fs))
 			done := nothing
 			if err == nil {
-				done = tell(s)
-				_ = s.Close() // its file system is gone
+				done = move(s)
+				_ = s.Close() // its file system has failed
 			}
 			crashed := fs.Crash()
 			t.Run(fmt.Sprintf("seed %d operation %d after stage %d", seed, k, done), func(t *testing.T) {
@@ -121,7 +122,7 @@ func TestPowerLossAtAnyInstantOfAMove(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer after.Close()
-				judge(t, done, look(t, after, "a"), look(t, after, "b"))
+				checkMove(t, done, look(t, after, "a"), look(t, after, "b"))
 			})
 			if done == deletedAgain {
 				break
@@ -130,32 +131,33 @@ func TestPowerLossAtAnyInstantOfAMove(t *testing.T) {
 	}
 }
 
-func judge(t *testing.T, done stage, a, b state) {
+// checkMove checks the tenants of a move that was acknowledged up to a stage.
+func checkMove(t *testing.T, done stage, a, b state) {
 	const all = `[{"count":3}]`
 	check := func(holds bool, what string) {
 		if !holds {
 			t.Errorf("%s: a is %+v, b is %+v", what, a, b)
 		}
 	}
-	check(!(a.there && b.there && a.writes && b.writes) || done >= deleted, "two copies take writes")
-	check(done != created && done != filled || a.there, "a tenant that was made is gone")
-	check(done != filled || a.documents == all, "documents that were answered are gone")
-	check(done < frozen || done > thawed || !a.there || !a.writes && a.token == "move", "a freeze that was answered does not hold")
-	check(done < frozen || done > installed || a.there && a.documents == all, "a frozen tenant is gone")
-	check(done != frozen || !b.there || !b.writes, "an image takes writes before it is put into service")
-	check(done < installed || b.there && b.documents == all, "an installed image is gone")
-	check(done < thawed || b.writes, "a thaw that was answered does not hold")
-	check(done != deleted || !a.there || a.documents == "", "a deleted tenant is back")
-	check(done != recreated || !a.there || a.writes && a.documents == "", "a tenant that was made again is not a new one")
-	check(done != deletedAgain || !a.there, "a tenant deleted again is back")
+	check(!(a.there && b.there && a.writes && b.writes) || done >= deleted, "two copies accept writes")
+	check(done != created && done != filled || a.there, "a created tenant is absent")
+	check(done != filled || a.documents == all, "acknowledged documents are lost")
+	check(done < frozen || done > thawed || !a.there || !a.writes && a.token == "move", "an acknowledged freeze does not hold")
+	check(done < frozen || done > installed || a.there && a.documents == all, "a frozen tenant is lost")
+	check(done != frozen || !b.there || !b.writes, "an image accepts writes before its thaw")
+	check(done < installed || b.there && b.documents == all, "an installed image is lost")
+	check(done < thawed || b.writes, "an acknowledged thaw does not hold")
+	check(done != deleted || !a.there || a.documents == "", "a deleted tenant exists")
+	check(done != recreated || !a.there || a.writes && a.documents == "", "a tenant that was created again is not empty and writable")
+	check(done != deletedAgain || !a.there, "a tenant that was deleted again exists")
 }
 
-// The disk fails at each operation of a freeze, and of a thaw that is asked for again: a tenant that the node reports not to
-// be frozen is not frozen after a restart, whatever the disk has kept. A router takes the report for the end of its freeze.
-func TestATenantThatIsNotReportedFrozenIsNotFrozenAfterARestart(t *testing.T) {
+// The disk fails at each operation of a freeze, and of a thaw that is tried twice. A tenant that is reported as not frozen is
+// not frozen after a restart, with all unsynced data kept or lost. A router relies on the report.
+func TestATenantReportedAsNotFrozenIsNotFrozenAfterARestart(t *testing.T) {
 	for what, disk := range map[string]func(fs *crashfs.FS, k int){
 		"fails once":               func(fs *crashfs.FS, k int) { fs.FailAt(fs.Ops()+k, syscall.EIO) },
-		"fails until it is mended": func(fs *crashfs.FS, k int) { fs.FailFrom(fs.Ops()+k, syscall.EIO) },
+		"fails until it is healed": func(fs *crashfs.FS, k int) { fs.FailFrom(fs.Ops()+k, syscall.EIO) },
 	} {
 		for _, kept := range []string{"nothing", "everything"} {
 			keep := func(n int) int { return map[string]int{"nothing": 0, "everything": n}[kept] }
@@ -170,6 +172,8 @@ func TestATenantThatIsNotReportedFrozenIsNotFrozenAfterARestart(t *testing.T) {
 	}
 }
 
+// checkReport fails the disk in a freeze or a thaw, compares the reported state with that after a restart, and reports whether
+// the request failed.
 func checkReport(t *testing.T, freezes bool, disk func(*crashfs.FS), keep func(int) int) (failed bool) {
 	fs := crashfs.New(1)
 	if err := fs.MkdirAll("/data", 0o700); err != nil {
@@ -207,7 +211,7 @@ func checkReport(t *testing.T, freezes bool, disk func(*crashfs.FS), keep func(i
 	}
 	defer after.Close()
 	if now := look(t, after, "a"); !now.writes && !reported {
-		t.Errorf("it was not reported to be frozen, and after a restart it is, under %q", now.token)
+		t.Errorf("got a tenant frozen under %q after a restart, expected it as reported: not frozen", now.token)
 	}
 	return failed
 }

@@ -14,10 +14,10 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// Callers, creates, deletes, freezes, thaws, installs and closings of the same few tenants at once: each ends in one of the
-// ways that some order of them could have, and at the end no name's gate is held, no caller is in a tenant, and the budget
-// counts the tenants that are open.
-func TestWhateverIsDoneToATenantAtOnceLeavesTheSetWhole(t *testing.T) {
+// TestConcurrentOperationsLeaveTheSetConsistent writes to, creates, deletes, freezes, thaws, installs and closes a few tenants
+// concurrently. Each call returns nil or an error that some order of the calls allows. At the end no gate is held, no caller
+// is in a tenant, and the budget counts the open tenants.
+func TestConcurrentOperationsLeaveTheSetConsistent(t *testing.T) {
 	const workers, steps = 8, 200
 	c := over(crashfs.New(1))
 	c.Budget = &Budget{MaxOpen: 2, MaxMemory: 1 << 20}
@@ -52,34 +52,34 @@ func TestWhateverIsDoneToATenantAtOnceLeavesTheSetWhole(t *testing.T) {
 	}
 	group.Wait()
 	if done.Load() < calls.Load()/4 {
-		t.Errorf("%d of %d calls succeeded, want a quarter", done.Load(), calls.Load())
+		t.Errorf("got %d of %d calls that succeeded, expected at least a quarter", done.Load(), calls.Load())
 	}
 	if len(s.gates.held) != 0 {
-		t.Errorf("%d gates are still held", len(s.gates.held))
+		t.Errorf("got %d held gates, expected 0", len(s.gates.held))
 	}
 	open := int64(0)
 	s.registry.each(func(one *Tenant) bool {
 		open++
 		if n := one.uses.Load(); n != 0 {
-			t.Errorf("%s has %d requests in it", one.Name, n)
+			t.Errorf("%s: got %d requests, expected 0", one.Name, n)
 		}
 		return true
 	})
 	if n := c.Budget.Open(); n != open {
-		t.Errorf("%d tenants are open, %d are counted", open, n)
+		t.Errorf("got %d tenants counted as open, expected %d", n, open)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 	if open, memory, files := c.Budget.Open(), c.Budget.Memory(), c.Budget.Files(); open != 0 || memory != 0 || files != 0 {
-		t.Errorf("a closed Set counts %d tenants, %d bytes of memory and %d of files", open, memory, files)
+		t.Errorf("got %d tenants, %d bytes of memory and %d of files counted for a closed Set, expected 0", open, memory, files)
 	}
 }
 
-// absentKind stands for an *Absent, which has no kind.
+// absentKind is the kind of an *Absent, which has none.
 const absentKind = fail.Kind(0)
 
-// anything does something to a tenant, and returns the kinds of errors that it may end with.
+// anything runs a random operation on a tenant, and returns its name, the kinds of errors that are allowed, and its error.
 func anything(s *Set, random *rand.Rand, name, image string) (what string, allowed []fail.Kind, err error) {
 	switch random.IntN(16) {
 	case 0, 1:

@@ -18,7 +18,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// wire connects Sets in memory: a Set is reached at the name that it was given.
+// wire connects Sets in memory by their names.
 type wire struct {
 	network *simnet.Network
 	sets    map[string]*Set
@@ -72,6 +72,7 @@ func (w *wire) open(name string, fs *crashfs.FS) (s *Set, stop func(), err error
 	}, nil
 }
 
+// exec runs a statement in a tenant and returns its result.
 func exec(s *Set, name, text string) (string, error) {
 	t, err := s.Acquire(name)
 	if err != nil {
@@ -82,7 +83,7 @@ func exec(s *Set, name, text string) (string, error) {
 	return string(res.Body), err
 }
 
-// reaches waits, in virtual time, until a copy holds the rows of a tenant and follows it.
+// reaches waits, in virtual time, until a copy holds the rows, is connected to its primary and can be read.
 func reaches(s *Set, name, rows string) error {
 	for range 3000 {
 		got, err := exec(s, name, "get c select n order n")
@@ -95,7 +96,7 @@ func reaches(s *Set, name, rows string) error {
 	return errors.New("the copy does not reach its primary")
 }
 
-// role is how far a copy got: what was answered before its power went.
+// role is the last step of a copy that was acknowledged before the power loss.
 type role int
 
 const (
@@ -108,8 +109,8 @@ const (
 	replaced
 )
 
-// play has a Set's copy follow a tenant of another Set, promotes it, writes to it, and has it follow again, by force, what has been
-// written to meanwhile. It returns how far it came.
+// play makes two follow the tenant of one, promotes the copy and writes to it. Then it writes to one, and makes two follow it
+// again by force. It returns the last step that succeeded.
 func play(two, one *Set) (done role) {
 	steps := []func() error{
 		followed: func() error {
@@ -136,9 +137,9 @@ func play(two, one *Set) (done role) {
 	return replaced
 }
 
-// Whatever instant the power of a copy's node goes, the role that was answered holds, and what was answered is in the copy or kept
-// beside it.
-func TestPowerLossAtAnyInstantOfARole(t *testing.T) {
+// If the power of a copy's node is lost at any operation, its acknowledged role holds, and acknowledged writes are in the copy
+// or kept beside it.
+func TestARoleSurvivesPowerLossAtAnyOperation(t *testing.T) {
 	last := alone
 	for k := 1; last < replaced; k++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -167,6 +168,7 @@ func TestPowerLossAtAnyInstantOfARole(t *testing.T) {
 	}
 }
 
+// withData returns a file system with the directory /data.
 func withData(t *testing.T, seed uint64) *crashfs.FS {
 	t.Helper()
 	fs := crashfs.New(seed)
@@ -176,16 +178,17 @@ func withData(t *testing.T, seed uint64) *crashfs.FS {
 	return fs
 }
 
+// second returns the error of a call with two results.
 func second[T any](_ T, err error) error { return err }
 
-// checkRole checks a copy after its power came back and its primary is gone.
+// checkRole checks a copy after a restart without a primary.
 func checkRole(t *testing.T, when string, done role, s *Set) {
 	t.Helper()
 	rows, err := exec(s, "t", "get c select n order n")
 	var absent *Absent
 	if errors.As(err, &absent) {
 		if done >= followed {
-			t.Errorf("%s after step %d: the copy is gone", when, done)
+			t.Errorf("%s after step %d: the copy is absent", when, done)
 		}
 		return
 	}
@@ -213,14 +216,14 @@ func checkRole(t *testing.T, when string, done role, s *Set) {
 	}
 	check := func(holds bool, what string) {
 		if !holds {
-			t.Errorf("%s after step %d: %s: it holds %s, follows: %v (%v), kept is %q", when, done, what, rows, follows, write, kept)
+			t.Errorf("%s after step %d: %s: rows %s, follows %v (%v), kept %q", when, done, what, rows, follows, write, kept)
 		}
 	}
-	check(write == nil || follows, "it takes no writes and does not follow")
-	check(done < followed || done >= promoted || follows || done == caughtUp, "a copy that was told to follow takes writes")
+	check(write == nil || follows, "the copy accepts no writes and does not follow")
+	check(done < followed || done >= promoted || follows || done == caughtUp, "a copy accepts writes after an acknowledged follow")
 	check(done != promoted && done != wrote || !follows || done == wrote, "a promoted copy follows")
-	check(done < demoted || follows, "a copy that was told to follow again takes writes")
-	check(done < caughtUp || strings.Contains(rows, `{"n":1}`), "what the copy had is gone")
-	check(done < wrote || strings.Contains(rows, `{"n":2}`) || strings.Contains(kept, `"n":2}`), "a write that was answered is neither in the copy nor kept")
-	check(done < replaced || rows == `[{"n":1},{"n":3}]`, "the image is not there")
+	check(done < demoted || follows, "a copy accepts writes after an acknowledged second follow")
+	check(done < caughtUp || strings.Contains(rows, `{"n":1}`), "rows of the copy are lost")
+	check(done < wrote || strings.Contains(rows, `{"n":2}`) || strings.Contains(kept, `"n":2}`), "an acknowledged write is neither in the copy nor kept")
+	check(done < replaced || rows == `[{"n":1},{"n":3}]`, "the copy does not hold the rows of the image")
 }

@@ -10,7 +10,7 @@ import (
 	"fenec/internal/vfs/crashfs"
 )
 
-// files are the names in the directory, its lock apart.
+// files returns the names of the files in the directory except its lock.
 func files(t *testing.T, fs *crashfs.FS) string {
 	t.Helper()
 	names, err := fs.ReadDir("/data")
@@ -26,9 +26,9 @@ func files(t *testing.T, fs *crashfs.FS) string {
 	return strings.Join(kept, " ")
 }
 
-// Every path that writes a file beside the tenants' own is failed at each of its steps: the request is refused, and the
-// directory is as it was, now and for a Set that is opened on it.
-func TestWhatFailsHalfWayLeavesNoFile(t *testing.T) {
+// The disk fails at each step of each operation that writes a file beside those of the tenants. The operation returns an
+// error, and the directory holds the same files as before.
+func TestAFailedOperationLeavesNoFile(t *testing.T) {
 	filled := func(t *testing.T, s *Set) {
 		if err := s.create("acme", Condition{}); err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func TestWhatFailsHalfWayLeavesNoFile(t *testing.T) {
 			{"room for some bytes", func(fs *crashfs.FS, k int) { fs.SetSpace(int64(k-1) * 97) }},
 		} {
 			failures, steps := 0, 0
-			{ // some of which may fail and the whole succeed all the same
+			{ // an operation may succeed although one of its steps fails
 				fs := crashfs.New(1)
 				s := setOn(t, fs)
 				if c.before != nil {
@@ -102,20 +102,20 @@ func TestWhatFailsHalfWayLeavesNoFile(t *testing.T) {
 				}
 				failures++
 				if now := files(t, fs); now != was {
-					t.Errorf("%s with %s at step %d (%v): there was %q and is %q", c.name, fault.name, k, err, was, now)
+					t.Errorf("%s with %s at step %d (%v): got the files %q, expected %q", c.name, fault.name, k, err, now, was)
 				}
 				if acme := look(t, s, "acme"); acme.there && c.before != nil && (!acme.writes && c.name == "a freeze" || acme.token != "") {
-					t.Errorf("%s with %s at step %d (%v): the tenant is %+v", c.name, fault.name, k, err, acme)
+					t.Errorf("%s with %s at step %d (%v): got the tenant %+v, expected no hold", c.name, fault.name, k, err, acme)
 				}
 			}
 			if failures == 0 {
-				t.Errorf("%s met no failure with %s", c.name, fault.name)
+				t.Errorf("%s never failed with %s, expected a failure", c.name, fault.name)
 			}
 		}
 	}
 }
 
-// run runs a statement in a tenant, which has to succeed.
+// run runs a statement in a tenant and fails the test if it returns an error.
 func run(t *testing.T, s *Set, tenant, statement string) {
 	t.Helper()
 	one, err := s.Acquire(tenant)

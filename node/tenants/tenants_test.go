@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// over configures a Set over /data of a file system, which syncs every write.
+// over returns the configuration of a Set over /data of a file system, which syncs every write.
 func over(fs *crashfs.FS) Config {
 	return Config{
 		Dir:    "/data",
@@ -29,7 +29,7 @@ func over(fs *crashfs.FS) Config {
 	}
 }
 
-// setOn is a Set over /data of a file system, until the test ends.
+// setOn opens a Set over /data of a file system until the test ends.
 func setOn(t *testing.T, fs *crashfs.FS) *Set {
 	t.Helper()
 	s, err := Open(over(fs))
@@ -59,9 +59,10 @@ type endings struct{ asked atomic.Int64 }
 
 func (e *endings) EndSoon() { e.asked.Add(1) }
 
-func TestASetEndsInOrder(t *testing.T) { synctest.Test(t, endsInOrder) }
+func TestEndSoonEndsStreamsAndCloseWaitsForCallers(t *testing.T) { synctest.Test(t, checkEnd) }
 
-func endsInOrder(t *testing.T) {
+// checkEnd checks the streams and callers of two tenants through a delete, EndSoon and Close.
+func checkEnd(t *testing.T) {
 	c := over(crashfs.New(1))
 	var streams []*endings
 	c.NewStreams = func() Streams {
@@ -81,16 +82,16 @@ func endsInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a, b := streams[0].asked.Load(), streams[1].asked.Load(); a != 0 || b != 1 {
-		t.Errorf("with b deleted the streams of a were asked to end %d times, those of b %d", a, b)
+		t.Errorf("after the delete of b: got %d requests to end the streams of a and %d of b, expected 0 and 1", a, b)
 	}
 	s.EndSoon()
 	s.EndSoon()
 	if a := streams[0].asked.Load(); a != 1 {
-		t.Errorf("EndSoon asked the streams of a to end %d times", a)
+		t.Errorf("after EndSoon: got %d requests to end the streams of a, expected 1", a)
 	}
 	a, err := s.Acquire("a")
 	if err != nil {
-		t.Fatalf("between EndSoon and Close a is not acquired: %v", err)
+		t.Fatalf("got %v for an Acquire between EndSoon and Close, expected the tenant", err)
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()
@@ -106,14 +107,14 @@ func endsInOrder(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := s.Acquire("a"); !errors.Is(err, ErrStopping) {
-		t.Errorf("a is acquired from a closed Set: %v", err)
+		t.Errorf("got %v for an Acquire of a closed Set, expected ErrStopping", err)
 	}
 	if err := s.create("c", Condition{}); !errors.Is(err, ErrStopping) {
-		t.Errorf("c is created in a closed Set: %v", err)
+		t.Errorf("got %v for a create in a closed Set, expected ErrStopping", err)
 	}
 }
 
-func TestASetThatOnlyReadsRefusesChanges(t *testing.T) {
+func TestAReadOnlySetRefusesChanges(t *testing.T) {
 	fs := crashfs.New(1)
 	s, err := Open(over(fs))
 	if err != nil {
@@ -135,15 +136,15 @@ func TestASetThatOnlyReadsRefusesChanges(t *testing.T) {
 		"create": s.create("b", Condition{}), "delete": s.Delete("a", Condition{}), "freeze": freeze, "thaw": thaw, "install": install,
 	} {
 		if fail.KindOf(err) != fail.ReadOnly {
-			t.Errorf("%s: got %v, want it refused", what, err)
+			t.Errorf("%s: got %v, expected a refusal of kind ReadOnly", what, err)
 		}
 	}
 	if state, err := s.State("a"); err != nil || state != (State{}) {
-		t.Errorf("the state of a is %+v, %v", state, err)
+		t.Errorf("got the state %+v, %v of a, expected the zero State", state, err)
 	}
 }
 
-// create is Create without the lineage.
+// create calls Create and returns only its error.
 func (s *Set) create(name string, c Condition) error {
 	_, err := s.Create(name, c)
 	return err
