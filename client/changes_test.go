@@ -12,24 +12,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// landed is a change as the tests compare it.
+// landed returns the operation, collection and title of a change, and checks its time and id.
 func landed(t *testing.T, c client.Change) string {
 	t.Helper()
 	if time.Since(c.At).Abs() > time.Hour {
-		t.Errorf("change %s landed at %s", c.Position, c.At)
+		t.Errorf("got the time %[2]s of change %[1]s, expected about now", c.Position, c.At)
 	}
 	text := c.Op + " " + c.Collection
 	if c.Doc != nil {
 		b, err := client.Decode[book](c.Doc)
 		if err != nil || b.ID != c.ID {
-			t.Errorf("document %s of id %d, %v", c.Doc, c.ID, err)
+			t.Errorf("got the document %s of id %d, %v, expected the same id", c.Doc, c.ID, err)
 		}
 		text += " " + b.Title
 	}
 	return text
 }
 
-func TestChangesComeInOrder(t *testing.T) {
+func TestChangesAreReturnedInOrder(t *testing.T) {
 	t.Parallel()
 	c := withBooks(t)
 	exec(t, c, "put books {title: 'Emma'}")
@@ -61,14 +61,14 @@ func TestChangesComeInOrder(t *testing.T) {
 	}
 }
 
-func TestRawPagesAreTheLinesSent(t *testing.T) {
+func TestRawPagesReturnTheLinesOfTheResponse(t *testing.T) {
 	t.Parallel()
 	const lines = `{"seq": 7, "op": "put"}` + "\n" + `{"seq": 8, "op": "del"}` + "\n"
 	server, _ := scripted(t, says(200, lines, "Fenec-Next", "8"), says(200, lines, "Fenec-Next", "8"), says(200, "", "Fenec-Next", "8"))
 	c := newClient(t, server, client.Options{})
 	page, err := c.Page(t.Context(), client.Position{}, client.ChangeOptions{Raw: true})
 	if string(page.Lines) != lines || page.Changes != nil || page.Next.Seq != 8 || err != nil {
-		t.Errorf("a raw page is %q, %v, next %s, %v", page.Lines, page.Changes, page.Next, err)
+		t.Errorf("got the raw page %q, %v, next %s, %v, expected the lines and next 8", page.Lines, page.Changes, page.Next, err)
 	}
 	n := 0
 	for _, err := range c.Changes(t.Context(), client.Position{}, client.ChangeOptions{Raw: true}) {
@@ -78,16 +78,16 @@ func TestRawPagesAreTheLinesSent(t *testing.T) {
 		n++
 	}
 	if n != 2 {
-		t.Errorf("Changes returned %d raw changes, want 2", n)
+		t.Errorf("got %d raw changes, expected 2", n)
 	}
 }
 
-func TestChangesWait(t *testing.T) {
+func TestChangesWaitForNewChanges(t *testing.T) {
 	t.Parallel()
 	c := withBooks(t)
 	end, err := c.End(t.Context())
 	if err != nil || end.Seq != 1 || end.History != c.Position().History {
-		t.Fatalf("the end is %s, %v", end, err)
+		t.Fatalf("got the end %s, %v, expected change 1 of the tenant's history", end, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -108,11 +108,11 @@ func TestChangesWait(t *testing.T) {
 		go c.Exec(t.Context(), "put books {title: $1}", string(rune('a'+len(got))))
 	}
 	if want := []string{"put books a", "put books b", "put books c", "put books d", "put books e"}; !slices.Equal(got, want) {
-		t.Errorf("changes %q, want %q", got, want)
+		t.Errorf("got the changes %q, expected %q", got, want)
 	}
 }
 
-func TestCursorsThatCannotBeServed(t *testing.T) {
+func TestInvalidCursorsAreRefused(t *testing.T) {
 	t.Parallel()
 	c := withBooks(t)
 	for name, since := range map[string]client.Position{
@@ -121,23 +121,23 @@ func TestCursorsThatCannotBeServed(t *testing.T) {
 	} {
 		_, err := c.Page(t.Context(), since, client.ChangeOptions{})
 		if !errors.Is(err, client.ErrCursor) || errors.Is(err, client.ErrConflict) {
-			t.Errorf("a cursor %s: %v", name, err)
+			t.Errorf("a page of a cursor %s: got %v, expected only ErrCursor", name, err)
 		}
 		if err := c.Consumer("k").Commit(t.Context(), since); !errors.Is(err, client.ErrCursor) {
-			t.Errorf("a consumer is moved to a cursor %s: %v", name, err)
+			t.Errorf("a commit of a cursor %s: got %v, expected ErrCursor", name, err)
 		}
 	}
 	server, _ := scripted(t, says(410, `{"error":"no longer kept","since":4096}`, "Fenec-Seq", "5000", "Fenec-History", "1-aa"))
-	gone := newClient(t, server, client.Options{})
-	for _, err := range gone.Changes(t.Context(), client.Position{}, client.ChangeOptions{Wait: time.Second}) {
+	pruned := newClient(t, server, client.Options{})
+	for _, err := range pruned.Changes(t.Context(), client.Position{}, client.ChangeOptions{Wait: time.Second}) {
 		var e *client.Error
 		if !errors.Is(err, client.ErrGone) || !errors.As(err, &e) || e.First != 4096 || e.Position.Seq != 5000 {
-			t.Errorf("a cursor too old: %#v", err)
+			t.Errorf("got %#v for a cursor too old, expected ErrGone with the first change", err)
 		}
 	}
 }
 
-func TestAnswersThatAreNoChanges(t *testing.T) {
+func TestInvalidResponsesOfChangesAreErrors(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]turn{
 		"without a cursor": says(200, ""),
@@ -146,17 +146,17 @@ func TestAnswersThatAreNoChanges(t *testing.T) {
 	} {
 		server, _ := scripted(t, answer)
 		if page, err := newClient(t, server, client.Options{}).Page(t.Context(), client.Position{}, client.ChangeOptions{}); err == nil {
-			t.Errorf("an answer %s is read as %+v", name, page)
+			t.Errorf("a response %s: got %+v, expected an error", name, page)
 		}
 	}
 }
 
-func TestAConsumerKeepsItsPlace(t *testing.T) {
+func TestAConsumerMovesOnlyByCommits(t *testing.T) {
 	t.Parallel()
 	c := withBooks(t)
 	search := c.Consumer("search/")
 	if since, err := search.Create(t.Context()); since != 1 || err != nil {
-		t.Fatalf("made at %d, %v", since, err)
+		t.Fatalf("got a consumer at %d, %v, expected 1", since, err)
 	}
 	for i := range 3 {
 		exec(t, c, "put books {title: $1}", string(rune('a'+i)))
@@ -165,11 +165,11 @@ func TestAConsumerKeepsItsPlace(t *testing.T) {
 	for range 3 {
 		page, err := search.Next(t.Context(), client.ChangeOptions{Limit: 1, Wait: time.Second})
 		if err != nil || len(page.Changes) != 1 {
-			t.Fatalf("%+v, %v", page, err)
+			t.Fatalf("got %+v, %v, expected one change", page, err)
 		}
 		again, err := search.Next(t.Context(), client.ChangeOptions{Limit: 1})
 		if diff := cmp.Diff(page.Changes, again.Changes); err != nil || diff != "" {
-			t.Errorf("reading moved it: %v %s", err, diff)
+			t.Errorf("a second Next returned other changes: %v %s", err, diff)
 		}
 		got = append(got, landed(t, page.Changes[0]))
 		if err := search.Commit(t.Context(), page.Next); err != nil {
@@ -177,7 +177,7 @@ func TestAConsumerKeepsItsPlace(t *testing.T) {
 		}
 	}
 	if want := []string{"put books a", "put books b", "put books c"}; !slices.Equal(got, want) {
-		t.Errorf("changes %q, want %q", got, want)
+		t.Errorf("got the changes %q, expected %q", got, want)
 	}
 	if err := search.Commit(t.Context(), client.Position{Seq: 2}); err != nil {
 		t.Fatal(err)
@@ -190,6 +190,6 @@ func TestAConsumerKeepsItsPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := search.Next(t.Context(), client.ChangeOptions{}); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("a consumer deleted: %v", err)
+		t.Errorf("got %v for a deleted consumer, expected ErrNotFound", err)
 	}
 }

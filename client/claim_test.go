@@ -12,7 +12,7 @@ import (
 
 const claim = "set jobs {run_at: now() + 30_000} where run_at <= now() order run_at limit 1 returning *"
 
-func TestAClaimIsHeldInTurns(t *testing.T) {
+func TestAClaimIsSentUntilItsWaitEnds(t *testing.T) {
 	t.Parallel()
 	nothing, job, unmet := says(200, "[]"), says(200, `[{"id":7}]`), says(412, "{}")
 	plain := func(c *client.Client) *client.Client { return c }
@@ -28,8 +28,8 @@ func TestAClaimIsHeldInTurns(t *testing.T) {
 		"a job at last":               {plain, time.Minute, []turn{nothing, job}, []string{"30000", "30000"}, 1, nil},
 		"a job that was waited for":   {plain, time.Hour, []turn{unmet, job}, []string{"30000", "30000"}, 1, nil},
 		"no job":                      {plain, time.Second, []turn{nothing}, []string{"1000"}, 0, nil},
-		"not even a wait":             {plain, 0, []turn{nothing}, []string{"1"}, 0, nil},
-		"a demand not met":            {plain, time.Second, []turn{unmet}, []string{"1000"}, 0, client.ErrRequire},
+		"no wait":                     {plain, 0, []turn{nothing}, []string{"1"}, 0, nil},
+		"a require not met":           {plain, time.Second, []turn{unmet}, []string{"1000"}, 0, client.ErrRequire},
 		"under one key":               {func(c *client.Client) *client.Client { return c.WithKey("k") }, time.Minute, []turn{nothing}, []string{"30000"}, 0, nil},
 		"under keys, its answer lost": {(*client.Client).WithKeys, time.Second, []turn{cuts, job}, []string{"1000", "1000"}, 1, nil},
 		"a tenant that moves":         {plain, time.Second, []turn{frozen}, []string{"1000"}, 0, client.ErrUnavailable},
@@ -51,7 +51,7 @@ func TestAClaimIsHeldInTurns(t *testing.T) {
 			server, _ := scripted(t, turns...)
 			rows, err := client.Claim[book](t.Context(), x.of(newClient(t, server, client.Options{})), x.wait, claim)
 			if len(rows) != x.rows || !errors.Is(err, x.err) {
-				t.Errorf("%d rows, error %v", len(rows), err)
+				t.Errorf("got %d rows and the error %v, expected %d and %v", len(rows), err, x.rows, x.err)
 			}
 			want := make([]string, len(x.waits))
 			for i, ms := range x.waits {
@@ -59,7 +59,7 @@ func TestAClaimIsHeldInTurns(t *testing.T) {
 				want[i] = d.Round(100 * time.Millisecond).String()
 			}
 			if !slices.Equal(waits, want) {
-				t.Errorf("waits of %s, want %s", waits, want)
+				t.Errorf("got the waits %s, expected %s", waits, want)
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 	"fenec/client"
 )
 
-func TestDoSendsWhatNoMethodCovers(t *testing.T) {
+func TestDoSendsAnyRequest(t *testing.T) {
 	t.Parallel()
 	c := withBooks(t)
 	if _, err := c.Do(t.Context(), http.MethodPost, "/books", []byte(`{"title": "Emma", "year": 1815}`)); err != nil {
@@ -20,28 +20,28 @@ func TestDoSendsWhatNoMethodCovers(t *testing.T) {
 	}
 	got, err := c.Do(t.Context(), http.MethodGet, "/books?year=lt.1900&select=title", nil)
 	if err != nil || strings.TrimSpace(string(got)) != `[{"title":"Emma"}]` {
-		t.Errorf("got %s, %v", got, err)
+		t.Errorf("got %s, %v, expected the title", got, err)
 	}
 	if c.Position().Seq == 0 {
-		t.Error("the position of a write by Do is not remembered")
+		t.Error("got no position after a write by Do, expected its own")
 	}
 	if _, err := c.Do(t.Context(), http.MethodGet, "/films", nil); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("an unknown collection: %v, want ErrNotFound", err)
+		t.Errorf("got %v for an unknown collection, expected ErrNotFound", err)
 	}
 }
 
-func TestDoRetriesByTheMethod(t *testing.T) {
+func TestDoRetriesOnlySafeMethods(t *testing.T) {
 	t.Parallel()
 	for method, want := range map[string]int64{"GET": 2, "HEAD": 2, "POST": 1, "PUT": 1, "DELETE": 1} {
 		server, asked := scripted(t, cuts, says(200, ""))
 		_, err := newClient(t, server, client.Options{}).Do(t.Context(), method, "/", nil)
 		if (err == nil) != (want == 2) || asked.Load() != want {
-			t.Errorf("%s was sent %d times, want %d; %v", method, asked.Load(), want, err)
+			t.Errorf("%s: got %d requests, expected %d; %v", method, asked.Load(), want, err)
 		}
 	}
 }
 
-func TestAReasonIsShort(t *testing.T) {
+func TestReasonReturnsAShortText(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -62,7 +62,7 @@ func TestAReasonIsShort(t *testing.T) {
 	} {
 		c := newClient(t, url, client.Options{Patience: -1, Timeout: 200 * time.Millisecond})
 		if _, err := c.Exec(t.Context(), "get books"); client.Reason(err) != want {
-			t.Errorf("reason %q of %v, want %q", client.Reason(err), err, want)
+			t.Errorf("got the reason %q of %v, expected %q", client.Reason(err), err, want)
 		}
 	}
 }

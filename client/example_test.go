@@ -29,6 +29,7 @@ func open() (c *client.Client, done func()) {
 	}
 }
 
+// must ends the process on an error.
 func must(_ int, err error) {
 	if err != nil {
 		log.Fatal(err)
@@ -134,7 +135,7 @@ func ExampleClient_WithKey() {
 	must(c.Exec(ctx, "create collection orders (item text)"))
 
 	order := c.WithKey("order-17")
-	for range 3 { // as a client does that does not know whether it was sent before
+	for range 3 { // a client that does not know whether it was sent before sends it again
 		must(order.Exec(ctx, "put orders {item: $1}", "tea"))
 	}
 	orders, err := client.Query[map[string]any](ctx, c, "get orders")

@@ -30,13 +30,13 @@ func streams(cut bool, lines string) turn {
 }
 
 const (
-	seedOfTwo = "event: seed\nid: 3@1-aa\ndata: {\"seq\":3,\"rows\":[{\"id\":1,\"title\":\"Emma\"},{\"id\":2,\"title\":\"Momo\"}]}\n\n"
-	firstGoes = "event: change\nid: 5@1-aa\ndata: {\"seq\":5,\"puts\":[{\"id\":3,\"title\":\"Ulysses\"}],\"dels\":[1],\"schema\":true}\n\n"
-	lastComes = "event: change\nid: 9@1-aa\ndata: {\"seq\":9,\"puts\":[{\"id\":4,\"title\":\"Maus\"}],\"dels\":[],\"schema\":false}\n\n"
+	seedOfTwo   = "event: seed\nid: 3@1-aa\ndata: {\"seq\":3,\"rows\":[{\"id\":1,\"title\":\"Emma\"},{\"id\":2,\"title\":\"Momo\"}]}\n\n"
+	deleteFirst = "event: change\nid: 5@1-aa\ndata: {\"seq\":5,\"puts\":[{\"id\":3,\"title\":\"Ulysses\"}],\"dels\":[1],\"schema\":true}\n\n"
+	addLast     = "event: change\nid: 9@1-aa\ndata: {\"seq\":9,\"puts\":[{\"id\":4,\"title\":\"Maus\"}],\"dels\":[],\"schema\":false}\n\n"
 )
 
-// TestASubscriptionGoesOnWhereItStood breaks the stream in every possible way.
-func TestASubscriptionGoesOnWhereItStood(t *testing.T) {
+// TestASubscriptionResumesAfterItsLastEvent ends the stream in each of the ways that are retried.
+func TestASubscriptionResumesAfterItsLastEvent(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var cursors []string
@@ -49,12 +49,12 @@ func TestASubscriptionGoesOnWhereItStood(t *testing.T) {
 		}
 	}
 	turns := []turn{
-		streams(true, ":\n\n"+seedOfTwo+firstGoes[:len(firstGoes)-1]), // the last event has no end
+		streams(true, ":\n\n"+seedOfTwo+deleteFirst[:len(deleteFirst)-1]), // the last event has no end
 		cuts,
-		streams(true, firstGoes+":\nid: 7@1-aa\n\n"), // a heartbeat moves the cursor
+		streams(true, deleteFirst+":\nid: 7@1-aa\n\n"), // a heartbeat moves the cursor
 		says(503, "{}", "Retry-After", "1"),
 		streams(true, "event: error\nid: 8@1-aa\ndata: {\"error\":\"the node is stopping\"}\n\n"),
-		streams(false, strings.ReplaceAll(lastComes, "\n", "\r\n")),
+		streams(false, strings.ReplaceAll(addLast, "\n", "\r\n")),
 	}
 	for i := range turns {
 		turns[i] = noted(turns[i])
@@ -78,38 +78,38 @@ func TestASubscriptionGoesOnWhereItStood(t *testing.T) {
 		}
 		events = append(events, event.Position.String())
 		if event.Seed != (len(events) == 1) || event.Schema != (len(events) == 2) {
-			t.Errorf("event %+v", event)
+			t.Errorf("got event %d: %+v, expected a seed first and a schema change second", len(events), event)
 		}
 		if len(events) == 3 {
 			break
 		}
 	}
 	if want := []string{"3@1-aa", "5@1-aa", "9@1-aa"}; !slices.Equal(events, want) {
-		t.Errorf("events %q, want %q", events, want)
+		t.Errorf("got the events %q, expected %q", events, want)
 	}
 	if want := map[int64]string{2: "Momo", 3: "Ulysses", 4: "Maus"}; !maps.Equal(view, want) {
-		t.Errorf("the view is %v, want %v", view, want)
+		t.Errorf("got the view %v, expected %v", view, want)
 	}
 	if want := []string{"", "3@1-aa", "3@1-aa", "7@1-aa", "7@1-aa", "8@1-aa"}; !slices.Equal(cursors, want) {
-		t.Errorf("cursors %q, want %q", cursors, want)
+		t.Errorf("got the cursors %q, expected %q", cursors, want)
 	}
 }
 
-func TestASubscriptionEnds(t *testing.T) {
+func TestASubscriptionEndsWithAnError(t *testing.T) {
 	t.Parallel()
 	dropped := streams(true, "event: error\nid: 4@1-aa\ndata: {\"error\":\"collection books was dropped\"}\n\n")
 	for name, x := range map[string]struct {
 		turns []turn
 		want  func(error) bool
 	}{
-		"with its collection": {
+		"a dropped collection": {
 			[]turn{dropped, says(404, `{"error":"there is no collection books"}`)},
 			func(err error) bool { return errors.Is(err, client.ErrNotFound) },
 		},
-		"with its server":  {[]turn{cuts}, func(err error) bool { return strings.HasPrefix(err.Error(), "gave up after ") }},
-		"with its token":   {[]turn{says(401, "{}")}, func(err error) bool { return errors.Is(err, client.ErrUnauthorized) }},
-		"at other rows":    {[]turn{streams(false, strings.ReplaceAll(seedOfTwo, `"Emma"`, `7`))}, func(err error) bool { return strings.HasPrefix(err.Error(), "live query: decode a row: ") }},
-		"at an invalid id": {[]turn{streams(false, strings.ReplaceAll(seedOfTwo, `id: 3`, `id: x`))}, func(err error) bool { return strings.Contains(err.Error(), "without a valid cursor") }},
+		"a lost server":   {[]turn{cuts}, func(err error) bool { return strings.HasPrefix(err.Error(), "gave up after ") }},
+		"a refused token": {[]turn{says(401, "{}")}, func(err error) bool { return errors.Is(err, client.ErrUnauthorized) }},
+		"an invalid row":  {[]turn{streams(false, strings.ReplaceAll(seedOfTwo, `"Emma"`, `7`))}, func(err error) bool { return strings.HasPrefix(err.Error(), "live query: decode a row: ") }},
+		"an invalid id":   {[]turn{streams(false, strings.ReplaceAll(seedOfTwo, `id: 3`, `id: x`))}, func(err error) bool { return strings.Contains(err.Error(), "without a valid cursor") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,11 +118,11 @@ func TestASubscriptionEnds(t *testing.T) {
 			n := 0
 			for event, err := range client.Subscribe[book](t.Context(), c, "books", client.Shape{}) {
 				if n++; err == nil || !x.want(err) {
-					t.Errorf("event %+v, error %v", event, err)
+					t.Errorf("got the event %+v and the error %v, expected only the error", event, err)
 				}
 			}
 			if n != 1 {
-				t.Errorf("%d events, want only the end", n)
+				t.Errorf("got %d events, expected only the error", n)
 			}
 		})
 	}
@@ -139,11 +139,11 @@ func TestASubscriptionEndsWithItsContext(t *testing.T) {
 		last = err
 	}
 	if !errors.Is(last, context.Canceled) {
-		t.Errorf("it ended with %v", last)
+		t.Errorf("got %v, expected context.Canceled", last)
 	}
 }
 
-func TestAShapeIsAQueryString(t *testing.T) {
+func TestAShapeIsSentAsAQueryString(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2024, 5, 1, 10, 0, 0, 5e6, time.UTC)
 	for name, x := range map[string]struct {
@@ -190,30 +190,30 @@ func TestAShapeIsAQueryString(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(x.want, got); diff != "" || path != "/a%20%C3%BC/changes" {
-				t.Errorf("%s %s", path, diff)
+				t.Errorf("got the path %s and another query string: %s", path, diff)
 			}
 		})
 	}
 	for _, f := range []client.Filter{{"a", "like", nil}, {"a", "between", 1}, {"a", client.In, 1}, {"a", client.Eq, []int{1}}, {"a", client.Eq, struct{}{}}} {
 		for _, err := range client.Subscribe[book](t.Context(), client.New("http://127.0.0.1:1", client.Options{}), "a", client.Shape{Filters: []client.Filter{f}}) {
 			if err == nil || !strings.HasPrefix(err.Error(), "filter on a: ") {
-				t.Errorf("%+v is accepted: %v", f, err)
+				t.Errorf("%+v: got %v, expected an error that names the field", f, err)
 			}
 		}
 	}
 }
 
-func TestASeedVoidsWhatWasTold(t *testing.T) {
+func TestASeedReplacesTheView(t *testing.T) {
 	t.Parallel()
 	view := map[int64]string{1: "a", 2: "b"}
 	change := client.Event[string]{Puts: []client.Row[string]{{ID: 3, Doc: "c"}}, Dels: []int64{1, 9}}
 	change.Apply(view)
 	if want := map[int64]string{2: "b", 3: "c"}; !maps.Equal(view, want) {
-		t.Errorf("after a change the view is %v, want %v", view, want)
+		t.Errorf("got the view %v after a change, expected %v", view, want)
 	}
 	seed := client.Event[string]{Seed: true, Puts: []client.Row[string]{{ID: 4, Doc: "d"}}}
 	seed.Apply(view)
 	if want := map[int64]string{4: "d"}; !maps.Equal(view, want) {
-		t.Errorf("after a seed the view is %v, want %v", view, want)
+		t.Errorf("got the view %v after a seed, expected %v", view, want)
 	}
 }

@@ -18,12 +18,13 @@ import (
 	"fenec/client"
 )
 
-// moving is a proxy to a node that can be restarted elsewhere, and whose connections can all be broken.
+// moving is a proxy to a node that can be restarted at another address.
 type moving struct {
 	*httptest.Server
 	target atomic.Pointer[url.URL]
 }
 
+// startMoving starts a proxy without a target, and stops it when the test ends.
 func startMoving(t *testing.T) *moving {
 	m := &moving{}
 	transport := &http.Transport{}
@@ -42,6 +43,7 @@ func startMoving(t *testing.T) *moving {
 	return m
 }
 
+// to sets the address of the node.
 func (m *moving) to(t *testing.T, address string) {
 	target, err := url.Parse(address)
 	if err != nil {
@@ -50,7 +52,7 @@ func (m *moving) to(t *testing.T, address string) {
 	m.target.Store(target)
 }
 
-// TestAViewHasTheRowsOfItsShape follows a shape while rows enter and leave it, connections break, and the node
+// TestAViewHasTheRowsOfItsShape reads a live query while rows enter and leave its shape, connections break and the node
 // restarts.
 func TestAViewHasTheRowsOfItsShape(t *testing.T) {
 	t.Parallel()
@@ -101,7 +103,7 @@ func TestAViewHasTheRowsOfItsShape(t *testing.T) {
 			seeds++
 		}
 		if event.Position.Seq < cursor.Seq {
-			t.Errorf("after %s came %s", cursor, event.Position)
+			t.Errorf("got an event at %s after one at %s", event.Position, cursor)
 		}
 		cursor = event.Position
 		event.Apply(view)
@@ -113,7 +115,7 @@ func TestAViewHasTheRowsOfItsShape(t *testing.T) {
 			got[id] = row.Year
 		}
 		if !maps.Equal(got, want) {
-			t.Fatalf("at %s the view is %v, want %v", cursor, got, want)
+			t.Fatalf("at %s: got the view %v, expected %v", cursor, got, want)
 		}
 		if round == rounds {
 			break
@@ -121,11 +123,11 @@ func TestAViewHasTheRowsOfItsShape(t *testing.T) {
 		write()
 	}
 	if seeds != 1 {
-		t.Errorf("%d seeds, want 1", seeds)
+		t.Errorf("got %d seeds, expected 1", seeds)
 	}
 }
 
-func TestALiveQueryThatTheNodeRefuses(t *testing.T) {
+func TestALiveQueryThatTheNodeRefusesReturnsItsError(t *testing.T) {
 	t.Parallel()
 	c := withBooks(t)
 	for name, x := range map[string]struct {
@@ -133,13 +135,13 @@ func TestALiveQueryThatTheNodeRefuses(t *testing.T) {
 		shape      client.Shape
 		kind       error
 	}{
-		"of what is not there": {"films", client.Shape{}, client.ErrNotFound},
-		"that reads the time":  {"books", client.Shape{Where: "year < now()"}, client.ErrInvalid},
-		"of another type":      {"books", client.Shape{Filters: []client.Filter{{"year", client.Eq, "x"}}}, client.ErrInvalid},
+		"of no collection":    {"films", client.Shape{}, client.ErrNotFound},
+		"that reads the time": {"books", client.Shape{Where: "year < now()"}, client.ErrInvalid},
+		"of another type":     {"books", client.Shape{Filters: []client.Filter{{"year", client.Eq, "x"}}}, client.ErrInvalid},
 	} {
 		for event, err := range client.Subscribe[book](t.Context(), c, x.collection, x.shape) {
 			if !errors.Is(err, x.kind) {
-				t.Errorf("a live query %s: %+v, %v", name, event, err)
+				t.Errorf("a live query %s: got %+v, %v, expected %v", name, event, err, x.kind)
 				break
 			}
 		}
@@ -156,12 +158,12 @@ func TestALiveQueryEndsWithItsCollection(t *testing.T) {
 		}
 	}
 	if !errors.Is(last, client.ErrNotFound) {
-		t.Errorf("it ended with %v", last)
+		t.Errorf("got %v, expected ErrNotFound", last)
 	}
 }
 
-// TestStreamsLeaveNothingBehind checks that live queries close their connections when left.
-func TestStreamsLeaveNothingBehind(t *testing.T) {
+// TestLiveQueriesCloseTheirConnections ends live queries after their first event.
+func TestLiveQueriesCloseTheirConnections(t *testing.T) {
 	t.Parallel()
 	tenant := serveTenant(t)
 	var dialed, closed atomic.Int64
@@ -183,7 +185,7 @@ func TestStreamsLeaveNothingBehind(t *testing.T) {
 	}
 	for deadline := time.Now().Add(10 * time.Second); dialed.Load()-closed.Load() > 1; {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d of %d connections are closed", closed.Load(), dialed.Load())
+			t.Fatalf("got %d of %d connections closed, expected all but one", closed.Load(), dialed.Load())
 		}
 	}
 }

@@ -71,6 +71,7 @@ func withBooks(t testing.TB) *client.Client {
 	return c
 }
 
+// exec runs a statement, which must succeed, and returns how many rows or documents it affected.
 func exec(t testing.TB, c *client.Client, statement string, params ...any) int {
 	t.Helper()
 	n, err := c.Exec(t.Context(), statement, params...)

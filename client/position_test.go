@@ -11,30 +11,30 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-func TestAPositionIsText(t *testing.T) {
+func TestAPositionRoundTripsAsText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]client.Position{
 		"0": {}, "17@2-9f86": {Seq: 17, History: "2-9f86"}, "9223372036854775807": {Seq: 1<<63 - 1},
 	} {
 		got, err := client.ParsePosition(text)
 		if got != want || got.String() != text || err != nil {
-			t.Errorf("%s is %+v, %v", text, got, err)
+			t.Errorf("%s: got %+v, %v", text, got, err)
 		}
 		var back client.Position
 		encoded, err := json.Marshal(got)
 		if err != nil || json.Unmarshal(encoded, &back) != nil || back != got {
-			t.Errorf("%s becomes %s and %+v, %v", text, encoded, back, err)
+			t.Errorf("%s: got %s as JSON and %+v from it, %v", text, encoded, back, err)
 		}
 	}
 	for _, text := range []string{"", "x", "-1", "+1", "9223372036854775808", "1@a\nb", "1@ä"} {
 		if got, err := client.ParsePosition(text); err == nil {
-			t.Errorf("%q is read as %+v", text, got)
+			t.Errorf("%q: got %+v, expected an error", text, got)
 		}
 	}
 }
 
-// TestTheLatestWriteIsRemembered reads responses in another order than they were sent.
-func TestTheLatestWriteIsRemembered(t *testing.T) {
+// TestAClientRemembersTheLatestWrite receives responses in another order than their writes landed.
+func TestAClientRemembersTheLatestWrite(t *testing.T) {
 	t.Parallel()
 	const lineage, other = "aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb"
 	steps := []struct{ seq, history, want string }{
@@ -54,12 +54,12 @@ func TestTheLatestWriteIsRemembered(t *testing.T) {
 	for i, s := range steps {
 		exec(t, c.WithKeys(), "put books {}")
 		if got := c.Position().String(); got != s.want {
-			t.Errorf("after answer %d: %s, want %s", i, got, s.want)
+			t.Errorf("after response %d: got %s, expected %s", i, got, s.want)
 		}
 	}
 }
 
-func TestAReadCopySeesWhatItsClientWrote(t *testing.T) {
+func TestReadsOfACopyNameTheLatestWriteOfTheClient(t *testing.T) {
 	t.Parallel()
 	var heads []http.Header
 	server, _ := scripted(t, func(w http.ResponseWriter, r *http.Request) {
@@ -79,19 +79,19 @@ func TestAReadCopySeesWhatItsClientWrote(t *testing.T) {
 		h := heads[i]
 		got := strings.TrimSpace(strings.Join([]string{h.Get("Fenec-Read"), h.Get("Fenec-After"), h.Get("Fenec-History")}, " "))
 		if got != want || h.Get("Authorization") != "Bearer tok" {
-			t.Errorf("request %d is marked %q, want %q", i, got, want)
+			t.Errorf("request %d: got the headers %q, expected %q", i, got, want)
 		}
 	}
 }
 
-func TestAPositionTravels(t *testing.T) {
+func TestAParsedPositionIsAcceptedForReads(t *testing.T) {
 	t.Parallel()
 	c := withBooks(t)
 	for i := range 20 {
 		exec(t, c, "put books {title: $1}", string(rune('a'+i)))
 		rows, err := client.Query[book](t.Context(), c.Read(), "get books")
 		if err != nil || len(rows) != i+1 {
-			t.Fatalf("%d rows after %d writes, %v", len(rows), i+1, err)
+			t.Fatalf("got %d rows after %d writes, %v", len(rows), i+1, err)
 		}
 	}
 	at := c.Position()
@@ -105,7 +105,7 @@ func TestAPositionTravels(t *testing.T) {
 	_, err = client.Query[book](t.Context(), lost.Read(), "get books")
 	var e *client.Error
 	if !errors.Is(err, client.ErrBehind) || errors.Is(err, client.ErrUnavailable) || !errors.As(err, &e) || e.Position != at {
-		t.Errorf("a position of another tenant: %#v, want one that names %s", err, at)
+		t.Errorf("got %#v for a position of another tenant, expected ErrBehind with %s", err, at)
 	}
 	exec(t, lost.At(client.Position{}).Read(), "get books")
 }

@@ -25,7 +25,7 @@ const refused = `{"error":"tenant acme is frozen","retry_after":1}`
 // frozen is a temporary refusal. Retry-After is in whole seconds, of which the tests here spend few.
 var frozen = says(503, refused, "Retry-After", "1")
 
-func TestWhatIsTriedAgain(t *testing.T) {
+func TestOnlyRequestsThatAreSafeToRepeatAreRetried(t *testing.T) {
 	t.Parallel()
 	const read, write = "get books", "put books {title: 'Emma'}"
 	rows, done := says(200, `[{"title":"Emma"}]`), says(200, `{"affected":1}`)
@@ -39,9 +39,9 @@ func TestWhatIsTriedAgain(t *testing.T) {
 	}{
 		"a read through a freeze":                    {plain, read, []turn{frozen, rows}, 2, true},
 		"a read through a restart":                   {plain, read, []turn{cuts, cuts, rows}, 3, true},
-		"a read of which half came":                  {plain, read, []turn{halves, rows}, 2, true},
+		"a read with half a response":                {plain, read, []turn{halves, rows}, 2, true},
 		"a read through a router without a node":     {plain, read, []turn{says(502, "{}"), says(504, "{}"), rows}, 3, true},
-		"a read in a crowd":                          {plain, read, []turn{says(429, "{}", "Retry-After", "1"), rows}, 2, true},
+		"a read past a rate limit":                   {plain, read, []turn{says(429, "{}", "Retry-After", "1"), rows}, 2, true},
 		"a read after a comment":                     {plain, "-- all\n  GET books", []turn{cuts, rows}, 2, true},
 		"a read after no pause":                      {plain, read, []turn{says(503, "{}", "Retry-After", "0"), rows}, 2, true},
 		"a read through a proxy without a server":    {plain, read, []turn{says(503, "<html>"), rows}, 2, true},
@@ -50,7 +50,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		"a read of a branch that was left":           {plain, read, []turn{says(504, "{}", "Fenec-Seq", "3", "Fenec-History", "2-a"), rows}, 1, false},
 		"a write through a freeze":                   {plain, write, []turn{frozen, done}, 1, false},
 		"a write cut off":                            {plain, write, []turn{cuts, done}, 1, false},
-		"a write with half an answer":                {plain, write, []turn{halves, done}, 1, false},
+		"a write with half a response":               {plain, write, []turn{halves, done}, 1, false},
 		"a write a router lost":                      {plain, write, []turn{says(502, "{}"), done}, 1, false},
 		"a write that looks like a read":             {plain, "getbooks", []turn{cuts, done}, 1, false},
 		"a write under a key":                        {func(c *client.Client) *client.Client { return c.WithKey("k") }, write, []turn{cuts, halves, frozen, says(502, "{}"), done}, 5, true},
@@ -67,13 +67,13 @@ func TestWhatIsTriedAgain(t *testing.T) {
 			server, asked := scripted(t, x.turns...)
 			_, err := x.of(newClient(t, server, client.Options{})).Exec(t.Context(), x.statement)
 			if (err == nil) != x.ok || asked.Load() != x.asked {
-				t.Errorf("sent %d times, want %d; error %v", asked.Load(), x.asked, err)
+				t.Errorf("got %d requests, expected %d; error %v", asked.Load(), x.asked, err)
 			}
 		})
 	}
 }
 
-func TestEveryTryIsTheSameRequest(t *testing.T) {
+func TestARetryIsTheSameRequest(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var keys, bodies []string
@@ -96,14 +96,14 @@ func TestEveryTryIsTheSameRequest(t *testing.T) {
 		}
 	}
 	if len(keys) != 4 || keys[0] != keys[1] || keys[2] != keys[3] || keys[1] == keys[2] || len(keys[0]) < 20 {
-		t.Errorf("keys %q", keys)
+		t.Errorf("got the keys %q, expected two, each of a request and its retry", keys)
 	}
 	if bodies[0] != bodies[1] {
-		t.Errorf("bodies %q", bodies)
+		t.Errorf("got the bodies %q, expected the first two equal", bodies)
 	}
 }
 
-func TestAWriteThatCannotConnectIsTriedAgain(t *testing.T) {
+func TestAWriteThatCannotConnectIsRetried(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -128,31 +128,31 @@ func TestAWriteThatCannotConnectIsTriedAgain(t *testing.T) {
 	c := client.New("http://"+address, client.Options{HTTP: &http.Client{Transport: transport}})
 	_, err = c.Exec(t.Context(), "put books {title: 'Emma'}")
 	if err != nil || dials.Load() < 2 {
-		t.Errorf("%v after %d dials", err, dials.Load())
+		t.Errorf("got %v after %d dials, expected no error after 2 or more", err, dials.Load())
 	}
 	transport.CloseIdleConnections()
 	server.Close()
 	<-served
 }
 
-func TestPatienceEnds(t *testing.T) {
+func TestRetriesEndWithThePatience(t *testing.T) {
 	t.Parallel()
 	server, asked := scripted(t, cuts)
 	c := newClient(t, server, client.Options{Patience: 300 * time.Millisecond})
 	_, err := c.Exec(t.Context(), "get books")
 	if err == nil || asked.Load() < 2 || !errors.Is(err, io.EOF) {
-		t.Errorf("%v after %d requests", err, asked.Load())
+		t.Errorf("got %v after %d requests, expected io.EOF after 2 or more", err, asked.Load())
 	}
 	server, asked = scripted(t, says(503, refused, "Retry-After", "3600"))
 	c = newClient(t, server, client.Options{})
 	_, err = c.Exec(t.Context(), "get books") // fails at once: the pause is longer than the patience
 	var e *client.Error
 	if !errors.As(err, &e) || !errors.Is(err, client.ErrUnavailable) || e.RetryAfter != time.Hour || asked.Load() != 1 {
-		t.Errorf("%v after %d requests", err, asked.Load())
+		t.Errorf("got %v after %d requests, expected ErrUnavailable after 1", err, asked.Load())
 	}
 }
 
-func TestAContextEndsTheWait(t *testing.T) {
+func TestAContextEndsTheWaitForARetry(t *testing.T) {
 	t.Parallel()
 	stop := errors.New("stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -162,11 +162,11 @@ func TestAContextEndsTheWait(t *testing.T) {
 	})
 	_, err := client.Query[book](ctx, newClient(t, server, client.Options{}), "get books")
 	if !errors.Is(err, stop) {
-		t.Errorf("%v, want %v", err, stop)
+		t.Errorf("got %v, expected %v", err, stop)
 	}
 }
 
-func TestATryHasATime(t *testing.T) {
+func TestARequestIsRetriedAfterItsTimeout(t *testing.T) {
 	t.Parallel()
 	server, asked := scripted(t, func(_ http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client left
@@ -174,11 +174,11 @@ func TestATryHasATime(t *testing.T) {
 	}, says(200, "[]"))
 	c := newClient(t, server, client.Options{Timeout: 100 * time.Millisecond})
 	if _, err := client.Query[book](t.Context(), c, "get books"); err != nil || asked.Load() != 2 {
-		t.Errorf("%v after %d requests", err, asked.Load())
+		t.Errorf("got %v after %d requests, expected no error after 2", err, asked.Load())
 	}
 }
 
-func TestConnectionsAreKeptAndLetGo(t *testing.T) {
+func TestConnectionsAreReusedUntilClose(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	var opened atomic.Int64
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -198,14 +198,14 @@ func TestConnectionsAreKeptAndLetGo(t *testing.T) {
 		}
 	}
 	if opened.Load() != 1 {
-		t.Errorf("50 requests took %d connections", opened.Load())
+		t.Errorf("got %d connections for 50 requests, expected 1", opened.Load())
 	}
 	c.Close()
 	server.Close()
 	goleak.VerifyNone(t, before)
 }
 
-// cutting is a proxy to a server. It loses every third response to a write, before or within its body.
+// cutting starts a proxy to a server that loses every third response, before or within its body, and counts them.
 func cutting(t *testing.T, target string) (address string, lost *atomic.Int64) {
 	to, err := url.Parse(target)
 	if err != nil {
@@ -259,7 +259,7 @@ func TestWritesUnderKeysRunOnce(t *testing.T) {
 		g.Go(func() {
 			for range each {
 				if n, err := c.Exec(t.Context(), "set counters {n: n + 1} where id = 1"); n != 1 || err != nil {
-					t.Errorf("%d, %v", n, err)
+					t.Errorf("got %d, %v, expected 1", n, err)
 				}
 			}
 		})
@@ -267,6 +267,6 @@ func TestWritesUnderKeysRunOnce(t *testing.T) {
 	g.Wait()
 	got, err := client.One[struct{ N int }](t.Context(), direct, "get counters select n as N")
 	if err != nil || got.N != writers*each || lost.Load() < writers*each/4 {
-		t.Errorf("counted %d of %d writes, %d responses lost, %v", got.N, writers*each, lost.Load(), err)
+		t.Errorf("got %d of %d writes, %d responses lost, %v, expected all and a quarter lost", got.N, writers*each, lost.Load(), err)
 	}
 }
