@@ -15,11 +15,12 @@ import (
 	"fenec/engine/index"
 )
 
-// long returns a text that an index does not hold whole, so that it looks it up in the documents.
+// long returns a text that is too long for an index, which looks it up in the documents.
 func long(n int64) doc.Value {
 	return doc.Value{Kind: doc.Text, B: fmt.Appendf(nil, "%s%05d", strings.Repeat("x", 100), n)}
 }
 
+// number returns an int value.
 func number(n int64) doc.Value { return doc.Value{Kind: doc.Int, N: uint64(n)} }
 
 // beside builds an index of the kind on v, and calls meanwhile between the build and the adoption of the index.
@@ -73,10 +74,10 @@ func TestABuildCatchesUpWithTheWritesBesideIt(t *testing.T) {
 		return true
 	})
 	if want := []int64{6, 2, 4, 5, 1, 3}; !slices.Equal(ids, want) {
-		t.Errorf("the index orders %v, want %v", ids, want)
+		t.Errorf("got the order %v, expected %v", ids, want)
 	}
 	if len(e.indexes.builds) > 0 {
-		t.Error("changes are recorded after the build has ended")
+		t.Error("changes are recorded after the end of the build")
 	}
 }
 
@@ -87,7 +88,7 @@ func TestABuildOfAUniqueIndexChecksTheWritesBesideIt(t *testing.T) {
 		e.put(t, 2, number(2))
 		err := e.beside(t, doc.IndexUnique, func() { e.put(t, 1, number(meanwhile)) })
 		if fail.KindOf(err) != want {
-			t.Errorf("the value %d is written beside the build, which returns %v", meanwhile, err)
+			t.Errorf("with the value %d written beside the build: got %v, expected the kind %v", meanwhile, err, want)
 		}
 	}
 }
@@ -105,10 +106,10 @@ func TestABuildStopsOnceTheDatabaseAcceptsNoWrites(t *testing.T) {
 	for id := range int64(2 * checkEvery) {
 		e.put(t, id+1, number(id))
 	}
-	if err := e.beside(t, doc.IndexHash, func() { t.Error("the build has ended") }); !errors.Is(err, errRefused) {
-		t.Errorf("the build returns %v", err)
+	if err := e.beside(t, doc.IndexHash, func() { t.Error("the build succeeded, expected an error") }); !errors.Is(err, errRefused) {
+		t.Errorf("got %v, expected %v", err, errRefused)
 	}
 	if len(e.indexes.Indexes()) > 0 {
-		t.Error("the index is there")
+		t.Error("the index exists after its build failed")
 	}
 }

@@ -6,13 +6,11 @@ import (
 	"testing"
 
 	"fenec/engine/doc"
-	"fenec/engine/vector"
 )
 
-// TestWritersLinkIfTooManyVectorsAreUnlinked puts while the linker never links.
+// TestWritersLinkIfTooManyVectorsAreUnlinked puts vectors while the linker does not run.
 func TestWritersLinkIfTooManyVectorsAreUnlinked(t *testing.T) {
-	x := doc.Index{Kind: doc.IndexHNSW, HNSW: doc.HNSWOptions{Metric: vector.L2, M: 16, EFConstruction: 200}}
-	e := newEngine(t, doc.Type{Kind: doc.TypeVector, Dim: 8}, x)
+	e := newGraphEngine(t, 8, doc.HNSWOptions{M: 16, EFConstruction: 200})
 	e.derived.linker.maxUnlinked = 8 * 100
 	s := e.graph()
 	e.derived.Stop()
@@ -22,34 +20,27 @@ func TestWritersLinkIfTooManyVectorsAreUnlinked(t *testing.T) {
 		e.putVectors(t, 1+10*n, randomVectors(random, 10, 8))
 		e.derived.LinkIfBehind(context.Background(), 10)
 		if waiting := s.waiting(); waiting > 100 {
-			t.Fatalf("%d vectors wait, of 100 that may", waiting)
+			t.Fatalf("got %d waiting vectors, expected at most 100", waiting)
 		}
 	}
 	if s.waiting() <= 100-mostLinked { // past 100 a writer takes a step of linking, and no more
-		t.Errorf("%d vectors wait: fewer than 100, and writers linked", s.waiting())
+		t.Errorf("got %d waiting vectors, expected more than %d", s.waiting(), 100-mostLinked)
 	}
 }
 
-// TestTheLinkerSavesAGrowingGraph: what has been saved is enough to link no more than a share of the graph again.
+// TestTheLinkerSavesAGrowingGraph checks that a restored graph needs to link only a share of its vectors again.
 func TestTheLinkerSavesAGrowingGraph(t *testing.T) {
-	x := doc.Index{Kind: doc.IndexHNSW, HNSW: doc.HNSWOptions{Metric: vector.L2, M: 4, EFConstruction: 8}}
-	e := newEngine(t, doc.Type{Kind: doc.TypeVector, Dim: 12}, x)
+	e := newGraphEngine(t, 12, doc.HNSWOptions{M: 4, EFConstruction: 8})
 	e.graph()
 	e.putVectors(t, 1, randomVectors(rand.New(rand.NewPCG(5, 5)), 2*leastSaved, 12))
 	e.derived.Wait()
 	if len(e.records) == 0 {
 		t.Fatal("no graph was saved")
 	}
-	after := newEngine(t, doc.Type{Kind: doc.TypeVector, Dim: 12}, x)
-	after.docs, after.indexes.docs = e.docs, e.docs
-	for _, payload := range e.records {
-		if err := after.derived.Restore(payload, uint64(len(e.records))); err != nil {
-			t.Fatal(err)
-		}
-	}
+	after := e.reopened(t, e.records, uint64(len(e.records)))
 	after.derived.Stop()
 	if n := after.graph().waiting(); n > leastSaved {
-		t.Errorf("%d vectors are to be linked again, want at most %d", n, leastSaved)
+		t.Errorf("got %d vectors to link again, expected at most %d", n, leastSaved)
 	}
 	after.checkNearest(t)
 }

@@ -14,33 +14,24 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// savedQuants are those of indexes whose saved graphs are of either version.
+// savedQuants are the quantizations of indexes, one for each version of a saved graph.
 var savedQuants = []vector.Quant{0, vector.Bit}
 
-// saved returns an engine of a few vectors whose graph was saved and restored, and is not built yet.
+// saved returns an engine whose graph was restored from a saved one and is not built yet.
 func saved(tb testing.TB, quant vector.Quant, vectors int) *engine {
 	tb.Helper()
-	x := doc.Index{Kind: doc.IndexHNSW, HNSW: doc.HNSWOptions{Metric: vector.L2, M: 2, EFConstruction: 4, Quant: quant}}
-	before := newEngine(tb, doc.Type{Kind: doc.TypeVector, Dim: 2}, x)
+	before := newGraphEngine(tb, 2, doc.HNSWOptions{M: 2, EFConstruction: 4, Quant: quant})
 	before.putVectors(tb, 1, randomVectors(rand.New(rand.NewPCG(2, 2)), vectors, 2))
 	before.graph()
 	before.derived.Wait()
-	after := newEngine(tb, doc.Type{Kind: doc.TypeVector, Dim: 2}, x)
-	for _, d := range before.docs {
-		after.docs[d.ID()] = d
-	}
-	for _, payload := range before.payloads(tb) {
-		if err := after.derived.Restore(payload, 0); err != nil {
-			tb.Fatal(err)
-		}
-	}
+	after := before.reopened(tb, before.payloads(tb), 0)
 	if !after.derived.Needed() {
 		tb.Fatal("no graph was restored")
 	}
 	return after
 }
 
-// payloads returns what a new file would hold of the graph.
+// payloads returns the records of the graph that a new file would hold.
 func (e *engine) payloads(tb testing.TB) (out [][]byte) {
 	tb.Helper()
 	e.mu.RLock()
@@ -56,7 +47,7 @@ func (e *engine) payloads(tb testing.TB) (out [][]byte) {
 	return out
 }
 
-// forget makes x unbuilt again, with a graph in the file.
+// forget makes x an index that is not built, whose saved graph is the given one.
 func forget(x *Index, name graphName, graph []byte) {
 	x.kept.whole.Store(splitGraph(name, graph))
 	x.state.Store(nil)
@@ -66,11 +57,11 @@ func TestASavedGraphIsUsed(t *testing.T) {
 	for _, quant := range savedQuants {
 		e := saved(t, quant, 40)
 		if s := e.graph(); s.moved.Load() > 0 || s.waiting() > 0 {
-			t.Errorf("%d vectors were added again, and %d wait", s.moved.Load(), s.waiting())
+			t.Errorf("got %d vectors added again and %d waiting, expected 0", s.moved.Load(), s.waiting())
 		}
 		e.checkNearest(t)
 		if e.derived.Needed() {
-			t.Error("the saved graph is needed once the index is built")
+			t.Error("the saved graph is needed after the index was built")
 		}
 	}
 }
@@ -94,7 +85,7 @@ func TestAGraphChangedInAnyByteIsRebuilt(t *testing.T) {
 	}
 }
 
-// TestAGraphOfThePreviousVersionIsRebuilt restores a graph by bits as it was saved before there was a centre.
+// TestAGraphOfThePreviousVersionIsRebuilt restores a graph by bits in version 1, which has no centre.
 func TestAGraphOfThePreviousVersionIsRebuilt(t *testing.T) {
 	e := saved(t, vector.Bit, 40)
 	x := e.indexes.Index("v")
@@ -112,17 +103,17 @@ func TestAGraphOfThePreviousVersionIsRebuilt(t *testing.T) {
 	binary.LittleEndian.PutUint64(before[end:], xxhash.Sum64(before[:end]))
 	forget(x, kept.name, before)
 	if s := e.graph(); s.moved.Load() != 40 {
-		t.Fatalf("%d of 40 vectors were added again", s.moved.Load())
+		t.Fatalf("got %d vectors added again, expected 40", s.moved.Load())
 	}
 	e.checkNearest(t)
 	e.derived.Wait()
 	if got := e.graph().AppendBinary(nil)[4]; got != 2 {
-		t.Errorf("the graph that was rebuilt is saved as version %d, want 2", got)
+		t.Errorf("got version %d of the rebuilt graph, expected 2", got)
 	}
 }
 
-// FuzzGraphRecord restores a record of any content: it is refused, ignored or used, and searches find all. The content also
-// comes with a valid checksum, so that not only that is checked.
+// FuzzGraphRecord restores a record of any content. The record is refused, ignored or used, and searches find every document.
+// A sealed content gets a valid checksum, so that the checks after that run too.
 func FuzzGraphRecord(f *testing.F) {
 	var engines []*engine
 	for _, quant := range savedQuants {
@@ -157,8 +148,8 @@ func FuzzGraphRecord(f *testing.F) {
 	})
 }
 
-// TestAPartOfAGraphIsIgnored has the parts of graphs come in as an interrupted save leaves them.
-func TestAPartOfAGraphIsIgnored(t *testing.T) {
+// TestAGraphWithMissingPartsIsIgnored restores the parts of graphs as an interrupted save leaves them.
+func TestAGraphWithMissingPartsIsIgnored(t *testing.T) {
 	name := func(seq uint64) graphName { return graphName{seq: seq, parts: 3} }
 	for _, c := range []struct {
 		parts string // of graph a and of the later graph b
@@ -183,7 +174,7 @@ func TestAPartOfAGraphIsIgnored(t *testing.T) {
 			got = whole.name.seq
 		}
 		if got != c.want {
-			t.Errorf("%s: graph %d is whole, want %d", c.parts, got, c.want)
+			t.Errorf("%s: got the whole graph %d, expected %d", c.parts, got, c.want)
 		}
 	}
 }
@@ -202,15 +193,15 @@ func TestAGraphSavedInPartsIsLoadedWhole(t *testing.T) {
 	err := g.Records(func(record []byte) error {
 		written += int64(len(record))
 		if err := e.derived.Restore(record[e.derived.opts.RecordHead:], 8); err != nil || x.kept.whole.Load() != nil {
-			t.Errorf("a graph as of a change that is not in the file is used: %v", err)
+			t.Errorf("a graph of a change past the end of the file is used: %v", err)
 		}
 		return e.derived.Restore(record[e.derived.opts.RecordHead:], 9)
 	})
 	whole := x.kept.whole.Load()
 	if err != nil || whole == nil || whole.name.parts != 3 || !bytes.Equal(whole.bytes(), b) {
-		t.Fatalf("parts do not make the whole: %v", err)
+		t.Fatalf("got another graph from its parts: %v", err)
 	}
 	if filed := e.indexes.Filed(); filed < written-3*graphPartHead || filed > written+3*graphPartHead {
-		t.Errorf("the graph is counted as %d bytes of the file, and takes %d", filed, written)
+		t.Errorf("got %d bytes counted for the graph, expected about %d", filed, written)
 	}
 }

@@ -43,7 +43,7 @@ func (m documents) Ascend(from int64, fn func(doc.Document) bool) {
 	}
 }
 
-// newEngine returns an engine without documents, stopped as the test ends.
+// newEngine returns an engine without documents, and stops it when the test ends.
 func newEngine(tb testing.TB, t doc.Type, x doc.Index) *engine {
 	tb.Helper()
 	e := &engine{docs: documents{}, schema: &doc.Schema{Name: "c"}}
@@ -53,6 +53,27 @@ func newEngine(tb testing.TB, t doc.Type, x doc.Index) *engine {
 	e.indexes = e.derived.NewCollection(1, e.schema, e.docs)
 	e.derived.Insert(e.indexes)
 	return e
+}
+
+// newGraphEngine returns an engine whose field holds vectors and has a graph with the distance L2.
+func newGraphEngine(tb testing.TB, dim int, o doc.HNSWOptions) *engine {
+	tb.Helper()
+	o.Metric = vector.L2
+	return newEngine(tb, doc.Type{Kind: doc.TypeVector, Dim: dim}, doc.Index{Kind: doc.IndexHNSW, HNSW: o})
+}
+
+// reopened returns an engine with the documents of e that has restored payloads, from a file whose last change is at.
+func (e *engine) reopened(tb testing.TB, payloads [][]byte, at uint64) *engine {
+	tb.Helper()
+	f := e.schema.Fields[0]
+	after := newEngine(tb, f.Type, f.Index)
+	maps.Copy(after.docs, e.docs)
+	for _, payload := range payloads {
+		if err := after.derived.Restore(payload, at); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return after
 }
 
 func (e *engine) Writable() error { return nil }
@@ -96,6 +117,7 @@ func (e *engine) putVectors(tb testing.TB, first int, vectors [][]float32) {
 	}
 }
 
+// vectorValue returns the value of a vector.
 func vectorValue(v []float32) doc.Value {
 	var b []byte
 	for _, f := range v {
@@ -104,7 +126,7 @@ func vectorValue(v []float32) doc.Value {
 	return doc.VectorValue(b)
 }
 
-// randomVectors are n vectors of small whole numbers, so that some are equal.
+// randomVectors returns n vectors of small whole numbers, some of which are equal.
 func randomVectors(random *rand.Rand, n, dim int) [][]float32 {
 	out := make([][]float32, n)
 	for i := range out {
@@ -141,7 +163,7 @@ func (e *engine) checkNearest(tb testing.TB) {
 		}
 		want := nearest.Append(nil)
 		if got := s.Search(q, e.docs.Len(), s.Nodes(), nil, nil); !slices.Equal(got, want) {
-			tb.Fatalf("near %v finds\n%v\nwant\n%v", q, got, want)
+			tb.Fatalf("near %v: got\n%v\nexpected\n%v", q, got, want)
 		}
 	}
 }
