@@ -22,7 +22,7 @@ import (
 
 const refused = `{"error":"tenant acme is frozen","retry_after":1}`
 
-// frozen is a temporary refusal. Retry-After is in whole seconds, of which the tests here spend few.
+// frozen is a temporary refusal. Retry-After is in whole seconds, so few tests here wait for it.
 var frozen = says(503, refused, "Retry-After", "1")
 
 func TestOnlyRequestsThatAreSafeToRepeatAreRetried(t *testing.T) {

@@ -178,7 +178,7 @@ func TestACutAnswerReturnsItsMemory(t *testing.T) {
 	}
 }
 
-// A write that is refused for lack of memory was not executed, for an answer of any length.
+// A write that is refused for lack of memory changes nothing, for an answer of any length.
 func TestAWriteIsNotRefusedForLackOfMemoryAfterItLanded(t *testing.T) {
 	inBubble(t, Config{FS: crashfs.New(1)}, func(r *running) {
 		const rows = 80

@@ -144,7 +144,7 @@ func TestATenantReturnsTheRowsOfItsModel(t *testing.T) {
 			t.Helper()
 			got, err := r.send(method, path, body)
 			if err != nil || got.status != status || got.body != want {
-				t.Fatalf("%s %s %s:\n got %d %s %v\nwant %d %s", method, path, body, got.status, got.body, err, status, want)
+				t.Fatalf("%s %s %s:\n got %d %s %v\nexpected %d %s", method, path, body, got.status, got.body, err, status, want)
 			}
 		}
 		draw := func() (filters []filter, query string) {

@@ -29,7 +29,7 @@ func FuzzNearBody(f *testing.F) {
 			f.Fatal(err)
 		}
 		if status, answer := w.send(f, "POST", "/t/x/query", body); status != 200 {
-			f.Fatalf("%s: %d %s", statement, status, answer)
+			f.Fatalf("%s: got %d %s, expected 200", statement, status, answer)
 		}
 	}
 	_, before := w.send(f, "GET", "/t/x/near", nil)

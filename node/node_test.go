@@ -133,7 +133,7 @@ func (r *running) send(method, path, body string, headers ...string) (reply, err
 	if err != nil {
 		return reply{}, err
 	}
-	req.URL.Opaque = "/" + target // as it is, with escapes that net/http would not send
+	req.URL.Opaque = "/" + target // keeps escapes that net/http would not send
 	if r.token != "" {
 		req.Header.Set("Authorization", "Bearer "+r.token)
 	}

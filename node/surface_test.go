@@ -285,14 +285,14 @@ func TestRootCollectionsAndSchema(t *testing.T) {
 		{"whoami", "GET", "/_whoami", "", 501, `{"error":...`},
 		{"a reserved name", "GET", "/_nothing", "", 404, `{"error":...`},
 	})
-	made := r.want(200, "GET", "/_schema?as=fenecql", "").body
+	statements := r.want(200, "GET", "/_schema?as=fenecql", "").body
 	r.url = strings.TrimSuffix(r.url, "/t/x")
 	r.wantAdmin(201, "PUT", "tenants/y", "")
-	for _, statement := range strings.Split(strings.TrimSuffix(made, "\n"), "\n") {
+	for _, statement := range strings.Split(strings.TrimSuffix(statements, "\n"), "\n") {
 		r.query("y", statement)
 	}
-	if got := r.want(200, "GET", "/t/y/_schema?as=fenecql", "").body; got != made {
-		t.Errorf("the statements create another schema: got\n%s\nexpected\n%s", got, made)
+	if got := r.want(200, "GET", "/t/y/_schema?as=fenecql", "").body; got != statements {
+		t.Errorf("the statements create another schema: got\n%s\nexpected\n%s", got, statements)
 	}
 }
 

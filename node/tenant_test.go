@@ -161,7 +161,7 @@ func TestOpenTenantsAreCappedByDescriptors(t *testing.T) {
 	}
 }
 
-func TestConnectionsAreFewerThanTheTenantsThatMayBeOpen(t *testing.T) {
+func TestConnectionsDoNotExceedTheTenantsThatMayBeOpen(t *testing.T) {
 	b := newBudget(Config{MaxConnections: 1 << 20})
 	if int64(b.connections) > b.tenants.MaxOpen {
 		t.Errorf("got %d connections, expected at most one for each of the %d tenants that may be open", b.connections, b.tenants.MaxOpen)

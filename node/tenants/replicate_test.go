@@ -67,7 +67,7 @@ func (w *wire) open(name string, fs *crashfs.FS) (s *Set, stop func(), err error
 	})
 	return s, func() {
 		l.Close()
-		_ = s.Close() // fails if its disk is gone
+		_ = s.Close() // fails if its disk has failed
 		serving.Wait()
 	}, nil
 }
