@@ -153,3 +153,24 @@ func TestAFormerPrimaryFollowsSoonAfterItsNodeAnswersAgain(t *testing.T) {
 		}
 	})
 }
+
+// A replica that is to be replaced stays if the new one does not catch up.
+func TestAReplicaStaysIfTheNewOneDoesNotCatchUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt, nodes, ask := inBubble(t, 3, Config{Replicas: true})
+		if status := ask("PUT", "/_shard/tenants/acme", `{"node":"n1"}`); status != 201 {
+			t.Fatal(status)
+		}
+		nodes[2].deaf.Store(true)
+		began := time.Now()
+		if status := ask("POST", "/_shard/nodes/n2/drain", ""); status != 200 {
+			t.Fatal(status)
+		}
+		if took := time.Since(began); took < replicaPatience || took > replicaPatience+time.Minute {
+			t.Errorf("the drain took %s", took)
+		}
+		if row := rt.dir.Tenant("acme"); row.Replica != "n2" || nodes[1].copyOf("acme") == nil {
+			t.Errorf("the row is %+v", row)
+		}
+	})
+}

@@ -318,3 +318,21 @@ func TestAPromotionThatFailsIsTriedAgain(t *testing.T) {
 		t.Errorf("acme is %s", got)
 	}
 }
+
+// A replica that is behind gets a moment to hold what its frozen primary has.
+func TestAFailoverOfALivingNodeWaitsForTheReplica(t *testing.T) {
+	rt, nodes := threeNodes(t, Config{})
+	nodes[1].deaf.Store(true)
+	rt.must("POST", "/t/acme/c", "second", 200)
+	var asked atomic.Int64
+	nodes[1].cutting(func(n *fakeNode, r *http.Request) verdict {
+		if strings.HasSuffix(r.URL.Path, "/acme/position") && asked.Add(1) == 5 {
+			n.deaf.Store(false)
+		}
+		return pass
+	})
+	rt.must("POST", "/_shard/nodes/n1/failover", "", 200)
+	if got := rt.must("GET", "/t/acme/c", "", 200); got != `["first","second"]`+"\n" {
+		t.Errorf("it holds %s", got)
+	}
+}

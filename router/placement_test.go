@@ -57,3 +57,25 @@ func TestReplicasOfANodesTenantsAreSpread(t *testing.T) {
 		}
 	}
 }
+
+// Replicas that are being placed count as those that are placed already.
+func TestReplicasPlacedAtTheSameTimeAreSpread(t *testing.T) {
+	var p intents
+	list := []candidate{{name: "n2"}, {name: "n3", total: 5}}
+	var ends []func()
+	for _, want := range []string{"n2", "n3", "n2"} { // by the replicas of the node's tenants first
+		i, done := p.choose("n1", list)
+		if got := list[i].name; got != want {
+			t.Errorf("it is %s, want %s", got, want)
+		}
+		ends = append(ends, done)
+	}
+	for _, done := range ends {
+		done()
+	}
+	if i, done := p.choose("n1", list); list[i].name != "n2" || len(p.placed) != 1 {
+		t.Errorf("after they are placed %d count", len(p.placed)-1)
+	} else {
+		done()
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"fenec/internal/vfs/crashfs"
+	"fenec/router/directory"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -198,6 +199,60 @@ func TestANodeRecordedUnderTwoNamesGetsNoReplicaOfItsOwnTenant(t *testing.T) {
 	if c := n.copyOf("acme"); c == nil || !c.writable() {
 		t.Errorf("it is %+v", c)
 	}
+	if n.wasAsked("POST tenants/acme/follow") > 0 {
+		t.Error("it was told to follow itself")
+	}
+}
+
+// wasAsked returns how often the node got a request under /_admin/.
+func (n *fakeNode) wasAsked(what string) (times int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, call := range n.calls {
+		if call == what {
+			times++
+		}
+	}
+	return times
+}
+
+// A follower that is left on the replica's node under another name of it is the replica.
+func TestAReplicaIsNotTakenForALeftoverOfAnotherName(t *testing.T) {
+	rt, nodes := cluster(t, Config{Replicas: true}, 2)
+	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
+	rt.must("POST", "/t/acme/c", "first", 200)
+	rt.must("PUT", "/_shard/nodes/alias", `{"addr":"`+nodes[1].addr()+`","token":"n2-token"}`, 201)
+	row := *rt.dir.Tenant("acme")
+	row.Stale = []directory.Leftover{{Node: "alias", Kind: directory.Follower}}
+	if _, err := rt.dir.Change(rt.dir.Tenant("acme"), &row); err != nil {
+		t.Fatal(err)
+	}
+	wantCopies(t, rt, nodes, "acme", map[string]string{"n1": "writable", "n2": "follows n1"})
+}
+
+// A replica whose node was away is deleted as another has taken its place, but not before that has caught up.
+func TestASupersededReplicaStaysUntilTheOtherHasCaughtUp(t *testing.T) {
+	rt, nodes := cluster(t, Config{Replicas: true}, 3)
+	rt.must("PUT", "/_shard/tenants/acme", `{"node":"n1"}`, 201)
+	rt.must("POST", "/t/acme/c", "first", 200)
+	nodes[1].kill()
+	rt.must("POST", "/_shard/nodes/n2/failover", "", 200)
+	nodes[2].deaf.Store(true)
+	rt.must("POST", "/_shard/replicas", "", 200)
+	if got := placements(rt)["acme"]; got != "n1 n3" {
+		t.Fatalf("acme is on %s", got)
+	}
+	was := nodes[1].wasAsked("GET tenants/acme/position")
+	nodes[1].revive()
+	eventually(t, "the repairer has tried three times", func() bool {
+		rt.repairer.wake()
+		return nodes[1].wasAsked("GET tenants/acme/position") >= was+6 // two each
+	})
+	if nodes[1].copyOf("acme") == nil {
+		t.Error("it is deleted and the other has not caught up")
+	}
+	nodes[2].deaf.Store(false)
+	wantCopies(t, rt, nodes, "acme", map[string]string{"n1": "writable", "n3": "follows n1"})
 }
 
 func TestADeleteRemovesTheReplicaToo(t *testing.T) {
