@@ -297,6 +297,40 @@ func TestALatePromotionAfterItWasGivenUpIsRefused(t *testing.T) {
 	wantCopies(t, rt, nodes, "acme", map[string]string{"n1": "writable", "n2": "follows n1"})
 }
 
+// The same if the node was away, comes back and does not freeze the tenant: nothing was sent to the replica in that attempt.
+func TestALatePromotionIsRefusedAfterTheNodeIsBack(t *testing.T) {
+	rt, nodes := threeNodes(t, Config{})
+	real := nodes[0].server.Config.Handler
+	nodes[0].server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/freeze") {
+			refuseWith(w, 429, "later")
+			return
+		}
+		real.ServeHTTP(w, r)
+	})
+	nodes[0].kill()
+	var back atomic.Bool
+	nodes[1].cutting(func(_ *fakeNode, r *http.Request) verdict {
+		switch {
+		case back.Load() || !strings.Contains(r.URL.Path, "/acme/"):
+			return pass
+		case strings.HasSuffix(r.URL.Path, "/promote"):
+			return late
+		case r.Method != "GET":
+			return before // the failover is not given up yet
+		}
+		return pass
+	})
+	rt.must("POST", "/_shard/nodes/n1/failover", "", 502)
+	nodes[0].down.Store(false)
+	back.Store(true)
+	repairedAll(t, rt)
+	want := map[string]string{"n1": "writable", "n2": "follows n1"}
+	wantCopies(t, rt, nodes, "acme", want)
+	nodes[1].deliver()
+	wantCopies(t, rt, nodes, "acme", want)
+}
+
 // An error that is no refusal leaves the failover recorded: it is tried again.
 func TestAPromotionThatFailsIsTriedAgain(t *testing.T) {
 	rt, nodes := threeNodes(t, Config{})
