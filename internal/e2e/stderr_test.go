@@ -212,7 +212,7 @@ func TestACommandThatFailsEndsWithItsCode(t *testing.T) {
 		args []string
 		code int
 	}{
-		{[]string{"standby", "--of", "n1"}, exitFailed},
+		{[]string{"standby", "--of", "n1"}, exitUsage},
 		{[]string{"check", "no-such-file.fenec"}, exitFailed},
 		{[]string{"node"}, exitUsage},
 	} {
