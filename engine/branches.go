@@ -3,7 +3,6 @@ package engine
 import (
 	"encoding/hex"
 
-	"fenec/engine/fail"
 	"fenec/engine/wal"
 )
 
@@ -98,23 +97,3 @@ func (db *DB) Lineage() string {
 	own := db.history.lineage()
 	return hex.EncodeToString(own[:])
 }
-
-// FollowRecord is one record of another copy for Follow: kind 1 is a block and 2 a fork, as on the wire. data begins with
-// wal.HeaderSize bytes of room.
-func FollowRecord(kind byte, data []byte) (wal.Record, error) {
-	if len(data) >= wal.HeaderSize {
-		switch kind {
-		case RecordBlock:
-			return wal.Record{Kind: wal.Block, Data: data}, nil
-		case RecordFork:
-			return wal.Record{Kind: wal.Fork, Data: data}, nil
-		}
-	}
-	return wal.Record{}, fail.New(fail.Damaged, "a record of kind %d and %d bytes: expected a block or a fork", kind, len(data))
-}
-
-// Kinds of records on the wire.
-const (
-	RecordBlock byte = 1
-	RecordFork  byte = 2
-)

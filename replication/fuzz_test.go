@@ -88,8 +88,8 @@ func FuzzMessages(f *testing.F) {
 // allocated ahead.
 func FuzzGathering(f *testing.F) {
 	var p pieces
-	p.add(engine.RecordBlock, []byte("a block"))
-	p.add(engine.RecordFork, []byte("a fork"))
+	p.add(recordBlock, []byte("a block"))
+	p.add(recordFork, []byte("a fork"))
 	b, _ := p.take(nil, 1<<20)
 	f.Add(b, uint8(3))
 	f.Add(b, uint8(200))
@@ -125,9 +125,9 @@ func FuzzGathering(f *testing.F) {
 		var p pieces
 		n := 0
 		for _, r := range whole {
-			k := engine.RecordBlock
+			k := recordBlock
 			if r.Kind == wal.Fork {
-				k = engine.RecordFork
+				k = recordFork
 			}
 			p.add(k, r.Data[wal.HeaderSize:])
 			n += recordHead + len(r.Data) - wal.HeaderSize

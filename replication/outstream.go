@@ -163,7 +163,7 @@ func (s *outStream) read(c offer) error {
 		if b.Before != s.at {
 			return &Ended{endGone, "the copy's position is within a block"}
 		}
-		s.pieces.add(engine.RecordBlock, b.Record[wal.HeaderSize:])
+		s.pieces.add(recordBlock, b.Record[wal.HeaderSize:])
 		s.at = b.After
 	}
 	forks = s.appendForks(forks, c.covered)
@@ -177,7 +177,7 @@ func (s *outStream) read(c offer) error {
 // appendForks encodes the forks at the change that the pieces end with, of histories up to a term, and returns the others.
 func (s *outStream) appendForks(forks []engine.Fork, term uint64) []engine.Fork {
 	for len(forks) > 0 && forks[0].At == s.at && forks[0].Term <= term {
-		s.pieces.add(engine.RecordFork, forks[0].Record.Data[wal.HeaderSize:])
+		s.pieces.add(recordFork, forks[0].Record.Data[wal.HeaderSize:])
 		s.term = forks[0].Term
 		forks = forks[1:]
 	}

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"fenec/engine"
 	"fenec/engine/feed"
 )
 
@@ -428,7 +427,7 @@ func TestAHostilePrimaryChangesNoCopy(t *testing.T) {
 func TestMoreThanWasGrantedEndsTheConnection(t *testing.T) {
 	s, l := idleStream()
 	piece := append(make([]byte, 8), make([]byte, maxPiece)...)
-	piece[8] = engine.RecordBlock
+	piece[8] = recordBlock
 	binary.LittleEndian.PutUint32(piece[9:], 1<<29)
 	for range window / maxPiece {
 		if err := s.writes(l, 0, piece); err != nil {

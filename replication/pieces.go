@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"fenec/engine"
+	"fenec/engine/fail"
 	"fenec/engine/wal"
 )
 
@@ -80,7 +80,7 @@ func (g *gathering) add(b []byte, whole func(r wal.Record, size int)) error {
 		if g.left > 0 {
 			return nil
 		}
-		r, err := engine.FollowRecord(g.head[0], g.record)
+		r, err := followRecord(g.head[0], g.record)
 		if err != nil {
 			return fmt.Errorf("%w: %w", errFrame, err)
 		}
@@ -96,4 +96,21 @@ func (g *gathering) partial() int {
 		return g.have
 	}
 	return g.have + len(g.record) - wal.HeaderSize
+}
+
+// Kinds of records on the wire.
+const (
+	recordBlock byte = 1
+	recordFork  byte = 2
+)
+
+// followRecord returns a record of the wire for engine.DB.Follow. data begins with wal.HeaderSize bytes of room.
+func followRecord(kind byte, data []byte) (wal.Record, error) {
+	switch kind {
+	case recordBlock:
+		return wal.Record{Kind: wal.Block, Data: data}, nil
+	case recordFork:
+		return wal.Record{Kind: wal.Fork, Data: data}, nil
+	}
+	return wal.Record{}, fail.New(fail.Damaged, "a record of kind %d: expected a block or a fork", kind)
 }

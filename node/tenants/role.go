@@ -121,10 +121,9 @@ func (s *Set) demote(name string, f *follows, c Condition) error {
 		return err
 	}
 	defer s.Release(t)
-	if seq, _ := t.DB.Position(); c.Named {
-		if err := c.at(name, seq); err != nil {
-			return err
-		}
+	seq, _ := t.DB.Position()
+	if err := c.at(name, seq); err != nil {
+		return err
 	}
 	was := t.follows.Load()
 	err = t.DB.Demote(func() error {
@@ -180,10 +179,9 @@ func (s *Set) Promote(name string, force bool, c Condition) (p Promoted, err err
 			return err
 		}
 		defer s.Release(t)
-		if seq, _ := t.DB.Position(); c.Named {
-			if err := c.at(name, seq); err != nil {
-				return err
-			}
+		seq, _ := t.DB.Position()
+		if err := c.at(name, seq); err != nil {
+			return err
 		}
 		if f := t.follows.Load(); f != nil {
 			if err := mayPromote(name, t, f, status); err != nil && !force {
