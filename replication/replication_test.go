@@ -58,6 +58,7 @@ func TestACopyFollowsEveryWrite(t *testing.T) {
 		one.exec("t", `compact`)
 		one.exec("t", `put c {n: 99}`)
 		w.same("t", one, two)
+		w.eventually("not behind", func() bool { return w.status(two).Behind == 0 }) // it is noted after reads see the change
 		s := w.status(two)
 		if !s.Connected || !s.CaughtUp || !s.Known || s.Behind != 0 || s.Images != 1 || s.Err != nil {
 			t.Errorf("the copy's status is %+v", s)
